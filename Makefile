@@ -1,0 +1,101 @@
+# Everything a change needs. `make dev` and `make test` need Go and nothing else;
+# whatever other tool a target uses is built from the versions in tools/go.mod.
+
+GO       ?= go
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 1
+CHAOS    ?= all
+POLICIES ?=
+
+# The modules of this repository; tools/ holds tools only and has no tests.
+MODULES := . api client
+
+# Packages whose tests run under the race detector: everything that decides,
+# agrees or carries. The rest runs without, to stay under ten minutes on two cores.
+CORE := bucket policy ring control transport cluster
+
+# The race detector needs a C compiler. Without one the tests still run.
+ifeq ($(shell $(GO) env CGO_ENABLED),1)
+RACE := -race
+else
+RACE :=
+endif
+
+TOOLS := bin/tools
+TEST  := $(GO) test -timeout 9m
+
+.DEFAULT_GOAL := help
+.PHONY: help dev build vet test race fuzz bench chaos chaos-short fmt fmt-check lint proto ci clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+dev: build ## Run a whole cluster in one process on loopback (POLICIES=FILE for your own)
+	bin/rlnode dev $(if $(POLICIES),--policies $(POLICIES))
+
+build: ## Build bin/rlnode
+	$(GO) build -o bin/rlnode ./cmd/rlnode
+
+vet: ## go vet in every module
+	@set -e; for m in $(MODULES); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...); done
+
+test: vet ## Vet and test every module, the core with the race detector
+ifeq ($(RACE),)
+	@echo "no C compiler: the race detector is off" >&2
+endif
+	$(TEST) $(RACE) $(CORE:%=./%/...)
+	$(TEST) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(CORE)))(/|$$)')
+	cd api && $(TEST) $(RACE) ./...
+	cd client && $(TEST) $(RACE) ./...
+
+race: ## Test every package of every module with the race detector
+	@set -e; for m in $(MODULES); do (cd $$m && $(GO) test -race -timeout 30m ./...); done
+
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	FUZZTIME=$(FUZZTIME) tools/fuzz.sh $(MODULES)
+
+bench: build ## Go benchmarks, then `rlnode bench` against three processes
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(CORE:%=./%/...)
+	$(GO) run ./bench/processes -rlnode bin/rlnode -reps $(COUNT)
+
+chaos: build ## Kill, pause, cut and restart real processes, and count every admission (CHAOS=scenario)
+	$(GO) run ./bench/chaos -rlnode bin/rlnode $(CHAOS)
+
+chaos-short: build ## The same in a few rounds, as CI runs it
+	$(GO) run ./bench/chaos -rlnode bin/rlnode -short $(CHAOS)
+
+fmt: $(TOOLS)/gofumpt ## Format all Go files
+	$(TOOLS)/gofumpt -w .
+
+fmt-check: $(TOOLS)/gofumpt ## Fail if a Go file is not formatted
+	@files=$$($(TOOLS)/gofumpt -l .); \
+	if [ -n "$$files" ]; then echo "not formatted (run make fmt):"; echo "$$files"; exit 1; fi
+
+lint: fmt-check vet $(TOOLS)/golangci-lint ## Formatting, vet, golangci-lint and the import rules
+	@set -e; for m in $(MODULES); do echo "golangci-lint $$m"; \
+	(cd $$m && $(CURDIR)/$(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	$(GO) test -count 1 ./internal/arch
+
+proto: $(TOOLS)/gofumpt ## Regenerate api/ from the .proto (needs protoc: Debian's protobuf-compiler)
+	@command -v protoc >/dev/null || { echo "protoc not found: install protobuf-compiler" >&2; exit 1; }
+	cd api && PATH="$(CURDIR)/$(TOOLS):$$PATH" protoc -I . \
+	  --go_out=. --go_opt=paths=source_relative \
+	  --go-grpc_out=. --go-grpc_opt=paths=source_relative \
+	  ringlimit/v1/ringlimit.proto
+
+ci: lint chaos-short test ## What .ci/run calls
+
+clean: ## Remove what was built
+	rm -rf bin
+
+# One build makes all tools of a module; gofumpt stands for those of tools/.
+$(TOOLS)/gofumpt: tools/go.mod tools/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools && GOWORK=off $(GO) build -o ../$(TOOLS)/ tool
+	@touch $@
+
+$(TOOLS)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools/lint && GOWORK=off $(GO) build -o ../../$(TOOLS)/ tool
+	@touch $@

@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+// MaxCost and MaxRequestID bound a request.
+const (
+	MaxCost      = 1_000_000_000
+	MaxRequestID = 64 // bytes
+)
+
+// Requests is a decoded message of takes and the memory it lives in, which the
+// next decoding reuses. It is not safe for concurrent use.
+type Requests struct {
+	// Message holds the well-formed requests, in order. Each has a subject, and
+	// each Sent its session.
+	Message pb.StreamRequest
+	// Bad are the others, by index. Together they are the requests of the message.
+	Bad []Bad
+
+	requests   slab[pb.DecideRequest]
+	subjects   slab[pb.Subject]
+	principals slab[pb.Principal]
+	attributes slab[pb.Attribute]
+	sents      slab[pb.Sent]
+	costs      slab[int64]
+}
+
+// Bad is a request that cannot be judged. Err is InvalidArgument with the field's path.
+type Bad struct {
+	Index int
+	Err   error
+}
+
+// Len is the number of requests, bad ones too.
+func (r *Requests) Len() int { return len(r.Message.Requests) + len(r.Bad) }
+
+// Decide decodes a DecideRequest as a message of one request. An error is about
+// the request itself, with a path that starts there.
+func (r *Requests) Decide(b []byte) error {
+	r.reset()
+	q, err := r.decide(newSpan(b))
+	if err == nil {
+		err = check(q, 0)
+	}
+	r.Message.Requests = append(r.Message.Requests, q)
+	return err
+}
+
+// Batch decodes a DecideBatchRequest. An error is about the message as a whole.
+func (r *Requests) Batch(b []byte) error { return r.message(b, 1) }
+
+// Stream decodes a StreamRequest. An error is about the message as a whole.
+func (r *Requests) Stream(b []byte) error { return r.message(b, 5) }
+
+// message decodes a StreamRequest, or, if requests is 1, a DecideBatchRequest.
+func (r *Requests) message(b []byte, requests protowire.Number) error {
+	r.reset()
+	m := &r.Message
+	s := newSpan(b)
+	index := 0
+	for s.more() {
+		num, typ, err := s.next()
+		switch {
+		case err != nil:
+		case num == requests && typ == protowire.BytesType:
+			err = r.element(&s, index)
+			index++
+		case requests == 1:
+			err = s.skip(num, typ)
+		case num == 1 && typ == protowire.VarintType:
+			m.Id, err = s.varint()
+		case num == 2 && typ == protowire.Fixed64Type:
+			m.Session, err = s.fixed64()
+		case num == 3 && typ == protowire.VarintType:
+			m.Acked, err = s.varint()
+		case num == 4 && typ == protowire.VarintType:
+			m.Revision, err = s.varint()
+		case num == 6 && typ == protowire.VarintType:
+			m.TimeoutNs, err = s.varint()
+		default:
+			err = s.skip(num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.checkAll()
+	return nil
+}
+
+// element decodes one request of a message; if it is bad, only it suffers.
+func (r *Requests) element(s *span, index int) error {
+	in, err := s.sub()
+	if err != nil {
+		return err
+	}
+	if index == MaxRequests {
+		return invalid("requests", "must be at most %d", MaxRequests)
+	}
+	q, err := r.decide(in)
+	if err != nil {
+		r.Bad = append(r.Bad, Bad{index, within(fmt.Sprintf("requests[%d]", index), err)})
+		return nil
+	}
+	r.Message.Requests = append(r.Message.Requests, q)
+	return nil
+}
+
+// checkAll moves requests that break a rule to Bad, which stays sorted.
+func (r *Requests) checkAll() {
+	good := r.Message.Requests[:0]
+	index, bad := 0, 0
+	malformed := r.Bad
+	for _, q := range r.Message.Requests {
+		for bad < len(malformed) && malformed[bad].Index == index {
+			index++
+			bad++
+		}
+		if err := check(q, r.Message.Session); err != nil {
+			entry := Bad{index, within(fmt.Sprintf("requests[%d]", index), err)}
+			malformed = append(malformed[:bad:bad], append([]Bad{entry}, malformed[bad:]...)...)
+			bad++
+		} else {
+			good = append(good, q)
+		}
+		index++
+	}
+	r.Message.Requests, r.Bad = good, malformed
+}
+
+// check holds a request to the rules that need no policy, and gives its Sent
+// the session of the message if it names none.
+func check(q *pb.DecideRequest, session uint64) error {
+	if c := q.GetCost(); c < 0 || c > MaxCost {
+		return invalid("cost", "must be 0 to %d, is %d", MaxCost, c)
+	}
+	if n := len(q.RequestId); n > MaxRequestID {
+		return invalid("request_id", "must be at most %d bytes, is %d", MaxRequestID, n)
+	}
+	if q.Sent == nil {
+		return nil
+	}
+	if q.RequestId != "" {
+		return invalid("request_id", "must be absent where sent names the request")
+	}
+	return checkSent(q.Sent, session)
+}
+
+func checkSent(s *pb.Sent, session uint64) error {
+	if s.Session == 0 {
+		s.Session = session
+	}
+	switch {
+	case s.Session == 0:
+		return invalid("sent.session", "must not be 0")
+	case session != 0 && s.Session != session:
+		return invalid("sent.session", "must be that of the message")
+	case s.Sequence == 0:
+		return invalid("sent.sequence", "must be at least 1")
+	case s.AgeNs > math.MaxInt64:
+		return invalid("sent.age_ns", "must be at most %d", int64(math.MaxInt64))
+	}
+	return nil
+}
+
+// within puts path in front of the field of err.
+func within(path string, err error) error {
+	e, ok := err.(*fault.Error)
+	if !ok {
+		return err
+	}
+	if e.Field == "" {
+		e.Field = path
+	} else {
+		e.Field = path + "." + e.Field
+	}
+	return e
+}
+
+func (r *Requests) reset() {
+	clear(r.Message.Requests)
+	requests := r.Message.Requests[:0]
+	r.Message = pb.StreamRequest{Requests: requests}
+	clear(r.Bad)
+	r.Bad = r.Bad[:0]
+	r.requests.reset(2 * MaxRequests)
+	r.subjects.reset(2 * MaxRequests)
+	r.principals.reset(4 * MaxRequests)
+	r.attributes.reset(4 * MaxRequests)
+	r.sents.reset(2 * MaxRequests)
+	r.costs.reset(2 * MaxRequests)
+}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"encoding/binary"
+	"strings"
+
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+// AppendResponse appends a StreamResponse without routing.
+func AppendResponse(dst []byte, id uint64, results []*pb.Result) []byte {
+	return appendResults(AppendUint(dst, 1, id), 2, results)
+}
+
+// AppendBatchResponse appends a DecideBatchResponse.
+func AppendBatchResponse(dst []byte, results []*pb.Result) []byte {
+	return appendResults(dst, 1, results)
+}
+
+// AppendDecideResponse appends a DecideResponse.
+func AppendDecideResponse(dst []byte, d *pb.Decision) []byte {
+	dst, start := Open(dst, 1)
+	return Close(appendDecision(dst, d), start)
+}
+
+func appendResults(dst []byte, num int, results []*pb.Result) []byte {
+	for _, r := range results {
+		var outer, inner int
+		dst, outer = Open(dst, num)
+		if d := r.GetDecision(); d != nil {
+			dst, inner = Open(dst, 1)
+			dst = Close(appendDecision(dst, d), inner)
+		}
+		if e := r.GetError(); e != nil {
+			dst, inner = Open(dst, 2)
+			dst = Close(appendError(dst, e), inner)
+		}
+		dst = Close(dst, outer)
+	}
+	return dst
+}
+
+func appendDecision(dst []byte, d *pb.Decision) []byte {
+	dst = AppendBool(dst, 1, d.Allowed)
+	dst = AppendUint(dst, 2, d.Limit)
+	dst = AppendUint(dst, 3, d.Remaining)
+	dst = AppendUint(dst, 4, uint64(d.ResetAfterNs))
+	dst = AppendUint(dst, 5, uint64(d.RetryAfterNs))
+	dst = AppendUint(dst, 6, uint64(d.DelayNs))
+	dst = AppendString(dst, 7, d.PolicyId)
+	dst = AppendUint(dst, 8, d.PolicyVersion)
+	dst = AppendString(dst, 9, d.Reason)
+	dst = AppendBool(dst, 10, d.Degraded)
+	dst = AppendBool(dst, 11, d.Uncommitted)
+	dst = AppendUint(dst, 12, uint64(d.Epoch))
+	dst = AppendUint(dst, 13, uint64(d.Group))
+	dst = AppendUint(dst, 14, d.Index)
+	for _, l := range d.Limits {
+		var start int
+		dst, start = Open(dst, 15)
+		dst = Close(appendLimit(dst, l), start)
+	}
+	dst = appendUint16(dst, 16, d.Term)
+	return appendUint16(dst, 17, uint64(d.SlotTimeNs))
+}
+
+// appendUint16 appends a varint field numbered 16 or above, up to 2047.
+func appendUint16(dst []byte, num int, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	tag := num << 3
+	dst = append(dst, byte(tag)|0x80, byte(tag>>7))
+	return binary.AppendUvarint(dst, v)
+}
+
+func appendLimit(dst []byte, l *pb.LimitDecision) []byte {
+	dst = AppendBool(dst, 1, l.GetAllowed())
+	dst = AppendUint(dst, 2, l.GetLimit())
+	dst = AppendUint(dst, 3, l.GetRemaining())
+	dst = AppendUint(dst, 4, uint64(l.GetResetAfterNs()))
+	dst = AppendUint(dst, 5, uint64(l.GetRetryAfterNs()))
+	dst = AppendUint(dst, 6, uint64(l.GetDelayNs()))
+	dst = AppendString(dst, 7, l.GetPolicyId())
+	dst = AppendUint(dst, 8, l.GetPolicyVersion())
+	return AppendString(dst, 9, l.GetReason())
+}
+
+func appendError(dst []byte, e *pb.Error) []byte {
+	dst = AppendUint(dst, 1, uint64(e.Code))
+	dst = AppendString(dst, 2, strings.ToValidUTF8(e.Message, "\uFFFD"))
+	dst = AppendString(dst, 3, strings.ToValidUTF8(e.Field, "\uFFFD"))
+	if h := e.Leader; h != nil {
+		var start int
+		dst, start = Open(dst, 4)
+		dst = AppendUint(dst, 1, uint64(h.Group))
+		dst = AppendUint(dst, 2, uint64(h.Epoch))
+		dst = AppendString(dst, 3, h.Node)
+		dst = AppendString(dst, 4, h.Grpc)
+		dst = Close(dst, start)
+	}
+	return dst
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// clockApart runs node i in a time namespace whose monotonic clock is i·25
+// hours ahead of the machine's (needs root and util-linux). Elapsed time is the
+// same everywhere, so no decision may change.
+func clockApart(i int) []string {
+	if i == 0 {
+		return nil
+	}
+	ahead := strconv.Itoa(i * int((25 * time.Hour).Seconds()))
+	return []string{"unshare", "--time", "--monotonic", ahead, "--boottime", ahead}
+}
+
+// playClocks changes leaders between such nodes. A stamp that leaked from one
+// clock to another would refill a year's budget or freeze a second's.
+func playClocks(ctx context.Context, a *arena, rounds int) error {
+	if err := playExact(ctx, a, rounds); err != nil {
+		return err
+	}
+	if err := playRefillFailover(ctx, a, rounds); err != nil {
+		return err
+	}
+	return playKillLeader(ctx, a, rounds)
+}

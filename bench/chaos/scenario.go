@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// scenario is one way of breaking a cluster, and the promise that must hold.
+type scenario struct {
+	name    string
+	promise string
+	rounds  int // of a full run
+	short   int // of a short one
+	world   world
+	play    func(ctx context.Context, a *arena, rounds int) error
+}
+
+// world is what a scenario needs of the cluster that it breaks.
+type world struct {
+	relayed bool                 // links can be cut
+	anew    bool                 // each round has a cluster of its own
+	wrap    func(i int) []string // put before the command line of node i
+}
+
+// scenarios in the order of `all`.
+var scenarios = []scenario{
+	{"exact", "500 takes at once on a burst of 100 without refill admit exactly 100", 50, 10, world{}, playExact},
+	{"refill", "an empty bucket gets its rate and no more", 5, 2, world{}, playRefill},
+	{"kill-leader", "kill -9 of the leader amid 5,000 takes on a burst of 3,000: exactly 3,000, no error, all slots served within 2 s", 20, 3, world{}, playKillLeader},
+	{"pause-leader", "the same with the leader stopped for 5 s", 5, 1, world{}, playPauseLeader},
+	{"cut-leader", "the same with the leader cut off from the other nodes for 5 s", 5, 1, world{relayed: true}, playCutLeader},
+	{"refill-failover", "time without a leader counts, and no change of leader refills a bucket", 5, 2, world{}, playRefillFailover},
+	{"roll", "kill -9 and restart each node in turn under load: no budget comes back, 3/3 within 30 s, replicas equal", 10, 1, world{}, playRoll},
+	{"two-of-three", "two of three killed: no leader, no answer, also when both return empty", 3, 1, world{anew: true}, playTwoOfThree},
+	{"clocks", "nodes whose monotonic clocks are hours apart decide as one", 3, 1, world{wrap: clockApart}, playClocks},
+	{"term", "SIGTERM of each node under load fails no request", 3, 1, world{}, playTerm},
+	{"rolling-restart", "SIGTERM and restart of each node moves no slot", 3, 1, world{}, playRollingRestart},
+}
+
+func scenarioNames() []string {
+	names := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		names[i] = s.name
+	}
+	return names
+}
+
+func usage() string {
+	var b strings.Builder
+	for _, s := range scenarios {
+		fmt.Fprintf(&b, "  %-16s %s\n", s.name, s.promise)
+	}
+	return b.String()
+}
+
+// pick returns the scenarios of that names, in the order given; all is every one.
+func pick(names []string) ([]scenario, error) {
+	var picked []scenario
+next:
+	for _, name := range names {
+		if name == "all" {
+			picked = append(picked, scenarios...)
+			continue
+		}
+		for _, s := range scenarios {
+			if s.name == name {
+				picked = append(picked, s)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("no scenario %q; there are: all, %s", name, strings.Join(scenarioNames(), ", "))
+	}
+	return picked, nil
+}
+
+// execute runs one scenario and reports on it.
+func (s scenario) execute(ctx context.Context, opts options, progress io.Writer) *report {
+	r := &report{Scenario: s.name}
+	rounds := s.rounds
+	if opts.short {
+		rounds = s.short
+	}
+	if opts.rounds > 0 {
+		rounds = opts.rounds
+	}
+	start := time.Now()
+	cfg := arenaConfig{binary: opts.binary, world: s.world, report: r, progress: progress}
+	var err error
+	if s.world.anew {
+		for i := 0; i < rounds && err == nil; i++ {
+			cfg.dir = filepath.Join(opts.dir, fmt.Sprintf("%s-%d", s.name, i+1))
+			err = s.playIn(ctx, cfg, 1)
+		}
+	} else {
+		cfg.dir = filepath.Join(opts.dir, s.name)
+		err = s.playIn(ctx, cfg, rounds)
+	}
+	r.finish(err, time.Since(start))
+	return r
+}
+
+func (s scenario) playIn(ctx context.Context, cfg arenaConfig, rounds int) error {
+	a, err := newArena(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return s.play(ctx, a, rounds)
+}

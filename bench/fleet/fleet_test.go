@@ -1,0 +1,272 @@
+package fleet
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+func TestFreePortsAreDistinctAndBelowTheEphemeralRange(t *testing.T) {
+	ports, err := freePorts(40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if seen[p] || p < firstPort || p >= lastPort {
+			t.Errorf("port %d", p)
+		}
+		seen[p] = true
+	}
+}
+
+func TestSocketInode(t *testing.T) {
+	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0 20 4 30 10 -1
+   2: 0100007F:C350 0100007F:1F90 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0
+`
+	if inode, ok := socketInode(strings.NewReader(table), 8080); !ok || inode != "222" {
+		t.Errorf("port 8080: %q, %v; want the connected socket 222", inode, ok)
+	}
+	if inode, ok := socketInode(strings.NewReader(table), 50000); ok {
+		t.Errorf("port 50000: %q; a socket without an inode has no owner", inode)
+	}
+}
+
+func TestSocketOwnerFindsThisProcess(t *testing.T) {
+	client, _ := connect(t, echo(t))
+	port := client.LocalAddr().(*net.TCPAddr).Port
+	pid, ok := socketOwner(port, map[int]string{os.Getpid(): "me"})
+	if !ok || pid != os.Getpid() {
+		t.Errorf("owner %d, %v", pid, ok)
+	}
+}
+
+// echo serves whoever connects with what they send, until the test ends.
+func echo(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); _, _ = io.Copy(c, c) }()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func connect(t *testing.T, addr string) (*net.TCPConn, func(string) error) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	// exchange sends a text and waits a moment for it to come back.
+	exchange := func(text string) error {
+		if _, err := io.WriteString(c, text); err != nil {
+			return err
+		}
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_, err := io.ReadFull(c, make([]byte, len(text)))
+		return err
+	}
+	return c.(*net.TCPConn), exchange
+}
+
+// relayed starts a relay named a → b before an echo server.
+func relayed(t *testing.T) (l *links, addr string) {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = "127.0.0.1:" + strconv.Itoa(ports[0])
+	l = newLinks()
+	t.Cleanup(l.close)
+	if err := l.listen(addr, echo(t), "b", func(int) string { return "a" }); err != nil {
+		t.Fatal(err)
+	}
+	return l, addr
+}
+
+func TestRelayCarriesBothWays(t *testing.T) {
+	_, addr := relayed(t)
+	_, exchange := connect(t, addr)
+	if err := exchange("hello"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCutHoldsBytesAndHealDeliversThem, for each direction alone.
+func TestCutHoldsBytesAndHealDeliversThem(t *testing.T) {
+	for _, cut := range []pair{{"a", "b"}, {"b", "a"}} {
+		t.Run(cut.from+" to "+cut.to, func(t *testing.T) {
+			l, addr := relayed(t)
+			c, exchange := connect(t, addr)
+			if err := exchange("before"); err != nil {
+				t.Fatal(err)
+			}
+			l.set(cut.from, cut.to, false)
+			l.set(cut.from, cut.to, false)
+			if err := exchange("late"); err == nil {
+				t.Fatal("an answer came through a cut")
+			}
+			l.set(cut.from, cut.to, true)
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			buf := make([]byte, 4)
+			if _, err := io.ReadFull(c, buf); err != nil || !bytes.Equal(buf, []byte("late")) {
+				t.Errorf("after healing: %q, %v", buf, err)
+			}
+		})
+	}
+}
+
+func TestRelayPassesOnTheEnd(t *testing.T) {
+	_, addr := relayed(t)
+	c, exchange := connect(t, addr)
+	if err := exchange("hello"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("read %d, %v; want the end", n, err)
+	}
+}
+
+// TestRelayRefusesStrangers: a connection that no node made cannot be cut, so it is not carried.
+func TestRelayRefusesStrangers(t *testing.T) {
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + strconv.Itoa(ports[0])
+	l := newLinks()
+	t.Cleanup(l.close)
+	if err := l.listen(addr, echo(t), "b", func(int) string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	_, exchange := connect(t, addr)
+	if exchange("hello") == nil {
+		t.Error("a stranger was carried")
+	}
+}
+
+// TestNodeLife drives a process that is no rlnode through all that is done to nodes.
+func TestNodeLife(t *testing.T) {
+	n := newNode("a", []int{1, 2, 3, 4, 5})
+	n.dir = t.TempDir()
+	n.args = []string{"sh", "-c", `trap "exit 0" TERM; echo up $$; while :; do sleep 0.01; done`}
+	if err := n.Kill(); err == nil {
+		t.Error("killed a node that is down")
+	}
+	for _, end := range []func() error{
+		n.Kill,
+		func() error { waitForLog(t, n); return n.Stop(5 * time.Second) },
+		func() error { _ = n.Pause(); return n.Kill() },
+	} {
+		if err := n.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid := n.PID()
+		if n.Start() == nil {
+			t.Error("started twice")
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if n.PID() != 0 || syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+}
+
+// waitForLog waits until the process has set its trap and written its line.
+func waitForLog(t *testing.T, n *Node) {
+	t.Helper()
+	want := "up " + strconv.Itoa(n.PID()) + "\n"
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		if log, _ := os.ReadFile(n.Log()); strings.Contains(string(log), want) {
+			return
+		}
+	}
+	t.Fatal("the process wrote nothing")
+}
+
+func TestStopReportsABadEnd(t *testing.T) {
+	n := newNode("a", []int{1, 2, 3, 4, 5})
+	n.dir = t.TempDir()
+	n.args = []string{"sh", "-c", `trap "exit 7" TERM; echo up $$; while :; do sleep 0.01; done`}
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitForLog(t, n)
+	if err := n.Stop(5 * time.Second); err == nil || !strings.Contains(err.Error(), "exit code 7") {
+		t.Errorf("error %v, want one about exit code 7", err)
+	}
+}
+
+func TestCompareFindsDivergence(t *testing.T) {
+	member := func(node string, applied, chain uint64) *pb.ReplicaStatus {
+		return &pb.ReplicaStatus{Node: node, Applied: applied, Chain: chain}
+	}
+	cases := []struct {
+		name   string
+		m      []*pb.ReplicaStatus
+		level  bool
+		differ int
+	}{
+		{"equal", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 9, 1), member("c", 9, 1)}, true, 0},
+		{"one behind", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 8, 2), member("c", 9, 1)}, false, 0},
+		{"one differs", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 9, 2), member("c", 9, 1)}, true, 1},
+		{"nobody", nil, false, 0},
+	}
+	for _, c := range cases {
+		level, differ := compare(&pb.GroupStatus{Members: c.m})
+		if level != c.level || len(differ) != c.differ {
+			t.Errorf("%s: level %v, differ %q", c.name, level, differ)
+		}
+	}
+}
+
+func TestArgsFollowTheCommandLine(t *testing.T) {
+	f := &Fleet{cfg: Config{Binary: "bin/rlnode", Dir: t.TempDir(), Nodes: 3, Policies: "p.yaml", Relayed: true, Flags: []string{"--groups", "1"}}}
+	if err := f.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	got := strings.Join(f.Nodes[1].args, " ")
+	for _, want := range []string{
+		"bin/rlnode serve --name b", "--bootstrap-expect 3", "--policies p.yaml", "--groups 1",
+		"--advertise-peer " + f.Nodes[1].relay, "--join " + f.Nodes[0].Gossip + "," + f.Nodes[1].Gossip,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	if err := f.Cut("a"); err != nil {
+		t.Error(err)
+	}
+	if err := (&Fleet{}).Cut("a"); err == nil {
+		t.Error("cut a fleet without relays")
+	}
+}

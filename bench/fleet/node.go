@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Node is one rlnode process and its fixed addresses, kept over restarts.
+type Node struct {
+	Name   string
+	GRPC   string
+	Peer   string
+	Gossip string
+	HTTP   string
+
+	relay string // what others dial instead of Peer, when relayed
+	dir   string
+	args  []string
+
+	mu   sync.Mutex // guards proc and down
+	proc *os.Process
+	down chan exit // of proc; holds its end once it has been waited for
+}
+
+// exit is how a process ended.
+type exit struct {
+	state *os.ProcessState
+	err   error
+}
+
+func newNode(name string, ports []int) *Node {
+	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
+	return &Node{Name: name, GRPC: at(0), Peer: at(1), Gossip: at(2), HTTP: at(3), relay: at(4)}
+}
+
+// Start starts the process; it is an error if it runs. Output is appended to
+// the node's log file.
+func (n *Node) Start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc != nil {
+		return fmt.Errorf("node %s runs already", n.Name)
+	}
+	log, err := os.OpenFile(n.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("log of node %s: %w", n.Name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(n.args[0], n.args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// A group of its own: an interrupt at the terminal is ours to handle.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start node %s: %w", n.Name, err)
+	}
+	n.proc, n.down = cmd.Process, make(chan exit, 1)
+	down := n.down
+	go func() {
+		err := cmd.Wait()
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			err = nil
+		}
+		down <- exit{cmd.ProcessState, err}
+	}()
+	return nil
+}
+
+// Log is the path of the node's log file.
+func (n *Node) Log() string { return filepath.Join(n.dir, "log") }
+
+// PID is the process id, 0 when the node is down.
+func (n *Node) PID() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc == nil {
+		return 0
+	}
+	return n.proc.Pid
+}
+
+// Kill sends SIGKILL and waits until the process is gone.
+func (n *Node) Kill() error {
+	if err := n.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	_, err := n.wait(10 * time.Second)
+	return err
+}
+
+// KillNow sends SIGKILL and returns at once; Kill or Stopped must follow.
+func (n *Node) KillNow() error { return n.signal(syscall.SIGKILL) }
+
+// Pause stops the process where it stands (SIGSTOP).
+func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process run on (SIGCONT).
+func (n *Node) Resume() error { return n.signal(syscall.SIGCONT) }
+
+// Stop sends SIGTERM and waits; an exit code other than 0 is an error.
+func (n *Node) Stop(timeout time.Duration) error {
+	if err := n.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	state, err := n.wait(timeout)
+	if err != nil {
+		return err
+	}
+	if code := state.ExitCode(); code != 0 {
+		return fmt.Errorf("node %s: SIGTERM ended with exit code %d, want 0 (log %s)", n.Name, code, n.Log())
+	}
+	return nil
+}
+
+var errDown = errors.New("is down")
+
+func (n *Node) signal(s syscall.Signal) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc == nil {
+		return fmt.Errorf("node %s %w", n.Name, errDown)
+	}
+	if err := n.proc.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("node %s: %v: %w", n.Name, s, err)
+	}
+	return nil
+}
+
+// wait returns once the process has ended, and forgets it.
+func (n *Node) wait(timeout time.Duration) (*os.ProcessState, error) {
+	n.mu.Lock()
+	down := n.down
+	n.mu.Unlock()
+	select {
+	case e := <-down:
+		n.mu.Lock()
+		n.proc, n.down = nil, nil
+		n.mu.Unlock()
+		return e.state, e.err
+	case <-time.After(timeout):
+		return nil, fmt.Errorf("node %s (pid %d) has not ended after %v", n.Name, n.PID(), timeout)
+	}
+}

@@ -1,0 +1,45 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
+// Ports are taken below the range from which kernels draw the local ports of
+// outgoing connections: a node that is down must find its port free again.
+const (
+	firstPort = 18_000
+	lastPort  = 31_000
+)
+
+// freePorts returns n distinct loopback ports that are free for TCP and UDP now.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	seen := make(map[int]bool, n)
+	for range 100 * n {
+		p := firstPort + rand.IntN(lastPort-firstPort)
+		if seen[p] || !portFree(p) {
+			continue
+		}
+		seen[p] = true
+		if ports = append(ports, p); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("found %d free loopback ports in %d–%d, need %d", len(ports), firstPort, lastPort, n)
+}
+
+func portFree(port int) bool {
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	p, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	return p.Close() == nil
+}

@@ -1,0 +1,75 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/ringlimit/ringlimit/client"
+)
+
+// worker is one caller. It keeps its own histogram, so that callers do not
+// contend while they measure.
+type worker struct {
+	r       *run
+	latency *hdrhistogram.Histogram
+	batch   []client.Request
+}
+
+func (r *run) worker() *worker {
+	return &worker{r: r, latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)}
+}
+
+// call decides the positions from … to and counts the answers; the latency
+// counts from due.
+func (w *worker) call(ctx context.Context, from, to int64, due time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, w.r.cfg.Timeout)
+	defer cancel()
+	if w.r.cfg.Batch == 1 {
+		d, err := w.r.client.Decide(ctx, w.r.request(from))
+		w.count(d.Allowed, err)
+	} else {
+		w.callBatch(ctx, from, to)
+	}
+	_ = w.latency.RecordValue(max(1, time.Since(due).Microseconds())) // an hour at most
+}
+
+func (w *worker) callBatch(ctx context.Context, from, to int64) {
+	w.batch = w.batch[:0]
+	for i := from; i < to; i++ {
+		w.batch = append(w.batch, w.r.request(i))
+	}
+	results, err := w.r.client.DecideBatch(ctx, w.batch)
+	if err != nil {
+		for range w.batch {
+			w.count(false, err)
+		}
+		return
+	}
+	for i := range results {
+		w.count(results[i].Decision.Allowed, results[i].Err)
+	}
+}
+
+func (w *worker) count(allowed bool, err error) {
+	switch {
+	case err != nil:
+		w.r.counts[2].Add(1)
+		w.r.mu.Lock()
+		if w.r.first == nil {
+			w.r.first = err
+		}
+		w.r.mu.Unlock()
+	case allowed:
+		w.r.counts[0].Add(1)
+	default:
+		w.r.counts[1].Add(1)
+	}
+}
+
+func (w *worker) flush() {
+	w.r.mu.Lock()
+	defer w.r.mu.Unlock()
+	w.r.latency.Merge(w.latency)
+}

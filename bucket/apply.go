@@ -1,0 +1,140 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+)
+
+// ErrOrder is returned by Apply for an index at or below the last one.
+var ErrOrder = errors.New("bucket: entry out of order")
+
+// maxSweep bounds the cells that one stamp entry can ask the sweep to visit.
+const maxSweep = 1 << 16
+
+// Apply obeys one entry of the log and appends to out one Result per request,
+// in order; out may be nil. Time becomes the later of the entry's stamp and the
+// table's. On an error (ErrVersion, ErrMalformed, ErrOrder) nothing has changed
+// and the replica must stop. entry is not kept.
+func (t *Table) Apply(index uint64, entry []byte, out *Results) error {
+	if index <= t.index {
+		return fmt.Errorf("%w: index %d after %d", ErrOrder, index, t.index)
+	}
+	stamp, ok := EntryStamp(entry)
+	if !ok || len(entry) > MaxEntryBytes {
+		return fmt.Errorf("%w: %d bytes, first %x", ErrVersion, len(entry), entry[:min(len(entry), 2)])
+	}
+	if out == nil {
+		out = &t.discard
+		out.Reset()
+	}
+	first := len(out.Items)
+	if err := t.obey(entryKind(entry[1]), entry[entryBody:], max(stamp, t.time), out); err != nil {
+		return err
+	}
+	t.index = index
+	t.chain = fold(fold(t.chain, index), xxh3.Hash(entry))
+	t.chain = out.fold(t.chain, first)
+	return nil
+}
+
+// obey decodes the whole body before it changes anything.
+func (t *Table) obey(kind entryKind, body []byte, now int64, out *Results) error {
+	switch kind {
+	case requestsEntry:
+		if err := t.work.requests(body); err != nil {
+			return err
+		}
+		t.gate.Lock()
+		defer t.gate.Unlock()
+		t.time = now
+		t.requests(out)
+		n := len(t.work.asks)
+		t.sweep(sweepPerEntry+sweepPerTake*n, recordsPerEntry+recordsPerTake*n)
+	case sweepEntry:
+		r := reader{b: body}
+		n := int(min(r.uvarint(), maxSweep))
+		if r.bad || len(r.b) > 0 {
+			return fmt.Errorf("%w: sweep", ErrMalformed)
+		}
+		t.gate.Lock()
+		defer t.gate.Unlock()
+		t.time = now
+		t.sweep(n, n/4)
+	case holdEntry:
+		slots, err := t.holdSlots(body)
+		if err != nil {
+			return err
+		}
+		t.time = now
+		t.hold(slots)
+	default:
+		return fmt.Errorf("%w: kind %d", ErrVersion, kind)
+	}
+	return nil
+}
+
+func (t *Table) holdSlots(body []byte) ([]uint16, error) {
+	r := reader{b: body}
+	slots := make([]uint16, r.counted(r.uvarint(), 1<<16, 2))
+	for i := range slots {
+		slots[i] = r.u16()
+		if int(slots[i]) >= len(t.slots) {
+			return nil, fmt.Errorf("%w: slot %d of %d", ErrMalformed, slots[i], len(t.slots))
+		}
+	}
+	if r.bad || len(r.b) > 0 {
+		return nil, fmt.Errorf("%w: hold", ErrMalformed)
+	}
+	return slots, nil
+}
+
+// aheadTakes is how many takes' home cells are loaded before the first of them
+// is decided, so that their cache misses overlap.
+const aheadTakes = 16
+
+func (t *Table) requests(out *Results) {
+	t.judge.now = t.time
+	ahead := 0
+	for i := range t.work.jobs {
+		j := &t.work.jobs[i]
+		if len(t.work.asks) > 1 && j.first+j.count > ahead {
+			ahead = t.touchAhead(j.first, j.first+max(j.count, aheadTakes))
+		}
+		t.decide(j, &t.work, out, true)
+	}
+}
+
+// touchAhead loads the home cells of asks from … to−1 and returns to, bounded.
+func (t *Table) touchAhead(from, to int) int {
+	asks := t.work.asks[from:min(to, len(t.work.asks))]
+	for i := range asks {
+		if int(asks[i].slot) >= len(t.slots) {
+			continue
+		}
+		if g := t.slots[asks[i].slot].segment(asks[i].key); g != nil {
+			t.warmth += uint64(g.buf[int(g.home(asks[i].key.Lo))*cellSize])
+		}
+	}
+	return from + len(asks)
+}
+
+// Peek judges r as Apply would at max(stamp, Time), changes nothing, and
+// appends one Result to out.
+func (t *Table) Peek(stamp int64, r *Request, out *Results) {
+	w := &t.work
+	w.reset()
+	j := job{id: r.ID, count: len(r.Takes), home: r.Home, noNew: r.NoNewBucket}
+	for i := range r.Takes {
+		k := &r.Takes[i]
+		if i == 0 || k.Rule != r.Takes[i-1].Rule {
+			u := use{Rule: k.Rule}
+			u.Limit = u.Limit.clamped()
+			w.uses = append(w.uses, u)
+		}
+		w.asks = append(w.asks, ask{key: k.Key, cost: k.Cost, use: uint32(len(w.uses) - 1), slot: k.Slot})
+	}
+	t.judge.now = max(stamp, t.time)
+	t.decide(&j, w, out, false)
+}

@@ -1,0 +1,135 @@
+// Package bucket decides: pure, exact arithmetic of limit, state, time and cost,
+// and the table that holds a group's buckets, slot by slot.
+//
+// Nothing here knows a clock, a goroutine, a socket or a log. Times are
+// nanoseconds of group time, carried by the entry that is applied; slot time is
+// group time plus the slot's offset. The same entries applied in the same order
+// give byte-identical tables on every machine.
+package bucket
+
+// Key is the identity of one bucket: a 128-bit keyed hash of the policy and the
+// values of its scope. The zero Key is never used.
+type Key struct{ Hi, Lo uint64 }
+
+// Algorithm names how a limit counts.
+type Algorithm uint8
+
+// The algorithms.
+const (
+	TokenBucket Algorithm = 1
+)
+
+// The ranges of a limit.
+const (
+	MaxAmount = 1_000_000_000         // tokens per window, and of a burst or a cost
+	MinWindow = 1_000_000             // 1 ms in ns
+	MaxWindow = 366 * 24 * 3600 * 1e9 // 366 days in ns
+)
+
+// Limit is the numbers of a policy: amount tokens per window, up to burst.
+// It is a value and comparable.
+type Limit struct {
+	Algorithm Algorithm
+	Amount    uint64 // tokens per window, 0 … MaxAmount; 0 denies all
+	Burst     uint64 // capacity in tokens, 1 … MaxAmount; 0 only with amount 0
+	Window    int64  // ns, MinWindow … MaxWindow
+}
+
+// Rule is a limit as one version of one policy has it.
+type Rule struct {
+	Policy  uint64 // hash of the policy's id
+	Version uint64
+	Limit   Limit
+}
+
+// Take asks one bucket for cost tokens.
+type Take struct {
+	Slot uint16
+	Key  Key
+	Rule Rule
+	Cost uint64 // 0 … MaxAmount; 0 looks
+}
+
+// IDKind says how a request is named, if at all.
+type IDKind uint8
+
+// The kinds of request id.
+const (
+	NoID     IDKind = iota
+	ClientID        // (Session, Sequence), made by a client library; dropped once acknowledged
+	OwnID           // a caller's own id, as a keyed hash with its home; kept for the horizon
+)
+
+// ID names one logical request, so that all its copies are charged once.
+type ID struct {
+	Kind     IDKind
+	Session  uint64
+	Sequence uint64 // ≥ 1
+	Acked    uint64 // answers to all sequences of the session up to here have arrived
+	Own      Key
+	Content  uint64 // hash of the request's content; another content under the same id is an error
+	AgeNanos uint64 // since the first copy was sent; older than Horizon is TooOld
+}
+
+// Horizon is how long results of admitted requests are kept, in ns of slot time.
+const Horizon = 120 * 1_000_000_000
+
+// Request is takes that are admitted or denied together.
+type Request struct {
+	Home        uint16 // slot that keeps the result of ID
+	ID          ID
+	NoNewBucket bool // judged over a cap by the leader: a take on an absent bucket answers StoreFull
+	Takes       []Take
+}
+
+// Code says what became of a request.
+type Code uint8
+
+// What becomes of a request. Only Admitted charges, and a Repeated one was charged before.
+const (
+	Denied    Code = iota // changes nothing
+	Admitted              // charged now (a look that would pass is Admitted too, and charges nothing)
+	Repeated              // the stored answer of an admitted request with the same id
+	TooOld                // the id is acknowledged, evicted or beyond the horizon
+	IDReused              // the same id with other content
+	NotHeld               // a slot is not held by this group
+	StoreFull             // a new bucket was needed and not allowed
+)
+
+// Reason says why one take was denied.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonNone        Reason = iota
+	ReasonRateLimited        // a wait cures it
+	ReasonCostExceedsCapacity
+	ReasonNothingAllowed // amount 0
+)
+
+// Answer is what one take gets.
+type Answer struct {
+	Rule       Rule
+	Allowed    bool
+	Reason     Reason
+	Capacity   uint64
+	Remaining  uint64 // the largest cost that would be admitted now, 0 … Capacity
+	ResetAfter int64  // ns until the bucket is fresh
+	RetryAfter int64  // ns; 0 if allowed, -1: never
+}
+
+// Result is what one request gets: Answers[First:First+Count] of its Results, in the order of its takes.
+type Result struct {
+	Code         Code
+	First, Count int32
+	SlotTime     int64 // of the home slot, at the decision (of the first decision when Repeated)
+}
+
+// Results collects what one entry decided. Reset and reuse it.
+type Results struct {
+	Items   []Result
+	Answers []Answer
+}
+
+// Reset empties r and keeps its memory.
+func (r *Results) Reset() { r.Items, r.Answers = r.Items[:0], r.Answers[:0] }

@@ -1,0 +1,152 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The header of a dump, little endian:
+//
+//	slots 4 · time 8 · index 8 · chain 8 · cursor 4 × 4
+//	rules 4, each: policy 8 · version 8 · algorithm 1 · amount 4 · burst 4 · window 8
+//	pages of records 4, each: used 2 · free 2 · next 2
+//	chains of the index 4 · records in them 4
+//	slots, each: held 1 · own ids: head 4, tail 4, count 4 · 1 + bits of dir, 0: none 1 ·
+//	             segments until dir is full, each: depth 1 · cells 4 · count 4
+
+// ErrDump is returned by Restore for a dump that is cut off, damaged, of another
+// version, or of another number of slots.
+var ErrDump = errors.New("bucket: unusable dump")
+
+const (
+	ruleBytes = 33
+	pageBytes = 6
+	slotBytes = 14
+
+	maxRestoredCells = 1 << 26 // of one segment: 2.4 GB
+)
+
+func (s *state) header() []byte {
+	b := le.AppendUint32(nil, uint32(len(s.slots)))
+	b = le.AppendUint64(b, uint64(s.time))
+	b = le.AppendUint64(b, s.index)
+	b = le.AppendUint64(b, s.chain)
+	for _, n := range []uint32{s.cursor.slot, s.cursor.prefix, s.cursor.cell, s.cursor.record} {
+		b = le.AppendUint32(b, n)
+	}
+	b = le.AppendUint32(b, uint32(len(s.rules.list)))
+	for _, r := range s.rules.list {
+		b = le.AppendUint64(b, r.Policy)
+		b = le.AppendUint64(b, r.Version)
+		b = append(b, byte(r.Limit.Algorithm))
+		b = le.AppendUint32(b, uint32(r.Limit.Amount))
+		b = le.AppendUint32(b, uint32(r.Limit.Burst))
+		b = le.AppendUint64(b, uint64(r.Limit.Window))
+	}
+	b = le.AppendUint32(b, uint32(len(s.ids.pool.pages)))
+	for _, g := range s.ids.pool.pages {
+		b = le.AppendUint16(b, g.used)
+		b = le.AppendUint16(b, g.free)
+		b = le.AppendUint16(b, g.next)
+	}
+	b = le.AppendUint32(b, s.ids.index.n)
+	b = le.AppendUint32(b, s.ids.index.count)
+	for i := range s.slots {
+		b = s.slots[i].header(b)
+	}
+	return b
+}
+
+func (s *slot) header(b []byte) []byte {
+	held := byte(0)
+	if s.held {
+		held = 1
+	}
+	b = append(b, held)
+	b = le.AppendUint32(b, s.own.head)
+	b = le.AppendUint32(b, s.own.tail)
+	b = le.AppendUint32(b, s.own.count)
+	if len(s.dir) == 0 {
+		return append(b, 0)
+	}
+	b = append(b, byte(1+s.bits()))
+	s.segments(func(_ int, g *segment) {
+		b = append(b, g.depth)
+		b = le.AppendUint32(b, g.cells)
+		b = le.AppendUint32(b, g.count)
+	})
+	return b
+}
+
+// parseHeader makes a state from a header, its blocks still without bytes.
+func parseHeader(b []byte, slots int) (*state, error) {
+	r := &reader{b: b}
+	if n := int(r.u32()); n != slots {
+		return nil, fmt.Errorf("%w: of %d slots, the table has %d", ErrDump, n, slots)
+	}
+	s := &state{slots: make([]slot, slots)}
+	s.time, s.index, s.chain = int64(r.u64()), r.u64(), r.u64()
+	s.cursor = cursor{slot: r.u32(), prefix: r.u32(), cell: r.u32(), record: r.u32()}
+	list := make([]Rule, r.counted(uint64(r.u32()), len(b), ruleBytes))
+	for i := range list {
+		list[i] = Rule{Policy: r.u64(), Version: r.u64(), Limit: Limit{
+			Algorithm: Algorithm(r.u8()), Amount: uint64(r.u32()), Burst: uint64(r.u32()), Window: int64(r.u64()),
+		}.clamped()}
+	}
+	s.rules = newRules(list)
+	s.ids.parse(r)
+	for i := range s.slots {
+		s.slots[i].parse(r)
+		s.buckets += s.slots[i].count
+		if s.slots[i].held {
+			s.held++
+		}
+	}
+	if r.bad || len(r.b) > 0 || int(s.cursor.slot) >= slots || s.cursor.prefix >= 1<<maxDepth || len(s.rules.numbers) != len(list) {
+		return nil, fmt.Errorf("%w: its header makes no sense", ErrDump)
+	}
+	return s, nil
+}
+
+func (d *ids) parse(r *reader) {
+	d.pool.pages = make([]*page, r.counted(uint64(r.u32()), len(r.b), pageBytes))
+	for i := range d.pool.pages {
+		g := &page{used: r.u16(), free: r.u16(), next: r.u16()}
+		r.bad = r.bad || max(g.used, g.free, g.next) > pageRecords
+		d.pool.pages[i] = g
+		d.pool.used += int(g.used)
+	}
+	d.index.n, d.index.count = r.u32(), r.u32()
+	if d.index.n < minHeads || int64(d.index.n) > int64(minHeads)+2*int64(len(d.pool.pages))*pageRecords {
+		r.bad = true
+		return
+	}
+	d.index.heads = make([]*block, (d.index.n-1)>>headsPageLog+1)
+	for i := range d.index.heads {
+		d.index.heads[i] = &block{}
+	}
+}
+
+func (s *slot) parse(r *reader) {
+	s.held = r.u8() != 0
+	s.own = queue{head: r.u32(), tail: r.u32(), count: r.u32()}
+	bits := int(r.u8()) - 1
+	if bits < 0 || bits > maxDepth || r.bad {
+		r.bad = r.bad || bits > maxDepth
+		return
+	}
+	s.dir = make([]*segment, 1<<bits)
+	for i := 0; i < len(s.dir) && !r.bad; {
+		g := &segment{depth: r.u8(), cells: r.u32(), count: r.u32()}
+		n := len(s.dir) >> g.depth
+		if n == 0 || i%n != 0 || g.cells < minCells || g.cells > maxRestoredCells || g.count >= g.cells {
+			r.bad = true
+			return
+		}
+		for j := range n {
+			s.dir[i+j] = g
+		}
+		s.count += int(g.count)
+		i += n
+	}
+}

@@ -1,0 +1,196 @@
+package bucket
+
+import "math"
+
+// Bounds of what is kept of request ids.
+const (
+	// MaxSessionResults is how many unacknowledged results a slot keeps of one
+	// session; with more the oldest is evicted, and ids up to it are TooOld.
+	MaxSessionResults = 4096
+	// MaxOwnResults is how many results a slot keeps under callers' own ids;
+	// with more, requests with a new own id answer StoreFull until some expire.
+	MaxOwnResults = 65_536
+
+	// sessionIdle is when a session without a new result is forgotten. The
+	// second horizon is for copies that were long on their way: their age was
+	// written when they were sent.
+	sessionIdle = 2 * Horizon
+
+	expireAtOnce = 64 // own results dropped in one step
+)
+
+// ids keeps the results of admitted requests, so that each id is charged once.
+//
+// Results of a session form a queue in order of admission, as do those under
+// own ids in one slot. All that expires, is acknowledged or is evicted leaves at
+// the head. A result that leaves a session's queue raises its watermark: at or
+// below it, ids are TooOld. Whether a thing has expired is decided by its times
+// alone, so that when it is dropped cannot be observed.
+type ids struct {
+	pool  pool
+	index index
+}
+
+// queue is a list of results, oldest first, linked by resultFollow.
+type queue struct{ head, tail, count uint32 }
+
+// expired says whether something of time then is over at now after ns.
+func expired(then, now, ns int64) bool {
+	return now > then && uint64(now)-uint64(then) > uint64(ns)
+}
+
+func (d *ids) queue(session uint32) queue {
+	c := d.pool.view(session)[sessionQueue:]
+	return queue{head: le.Uint32(c), tail: le.Uint32(c[4:]), count: le.Uint32(c[8:])}
+}
+
+func (d *ids) setQueue(session uint32, q queue) {
+	c := d.pool.edit(session)[sessionQueue:]
+	le.PutUint32(c, q.head)
+	le.PutUint32(c[4:], q.tail)
+	le.PutUint32(c[8:], q.count)
+}
+
+func (d *ids) time(result uint32) int64 {
+	return int64(le.Uint64(d.pool.view(result)[resultTime:]))
+}
+
+func (d *ids) sequence(result uint32) uint64 {
+	return le.Uint64(d.pool.view(result)[recordB:])
+}
+
+// standing says what id is at now: TooOld, IDReused, Repeated with the result's
+// record, or Denied for an id that has to be judged. It changes nothing.
+func (d *ids) standing(slot uint16, id *ID, now int64) (Code, uint32) {
+	if id.Kind == NoID {
+		return Denied, noRecord
+	}
+	if id.AgeNanos > Horizon {
+		return TooOld, noRecord
+	}
+	n := uint32(noRecord)
+	if id.Kind == OwnID {
+		n = d.find(ownResult, slot, id.Own.Hi, id.Own.Lo)
+		if n != noRecord && expired(d.time(n), now, Horizon) {
+			n = noRecord
+		}
+	} else {
+		w, highest := d.watermark(slot, id, now)
+		if id.Sequence <= w {
+			return TooOld, noRecord
+		}
+		if id.Sequence <= highest {
+			n = d.find(clientResult, slot, id.Session, id.Sequence)
+		}
+	}
+	switch {
+	case n == noRecord:
+		return Denied, noRecord
+	case le.Uint64(d.pool.view(n)[resultContent:]) != id.Content:
+		return IDReused, noRecord
+	}
+	return Repeated, n
+}
+
+// watermark is the sequence up to which ids of the session are TooOld at now,
+// and the highest one that was admitted.
+func (d *ids) watermark(slot uint16, id *ID, now int64) (w, highest uint64) {
+	s := d.find(sessionRecord, slot, id.Session, 0)
+	if s == noRecord {
+		return id.Acked, 0
+	}
+	c := d.pool.view(s)
+	if expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
+		return id.Acked, 0
+	}
+	w = max(id.Acked, le.Uint64(c[sessionWatermark:]))
+	for n := d.queue(s).head; n != noRecord && expired(d.time(n), now, Horizon); {
+		w = max(w, d.sequence(n))
+		n = le.Uint32(d.pool.view(n)[resultFollow:])
+	}
+	return w, le.Uint64(c[sessionHighest:])
+}
+
+// roomFor says whether a result under id can be kept at now.
+func (d *ids) roomFor(own queue, id *ID, now int64) bool {
+	return id.Kind != OwnID || own.count < MaxOwnResults || expired(d.time(own.head), now, Horizon)
+}
+
+// acknowledge obeys id.Acked and drops what has expired of the id's session, or
+// of the slot's own ids.
+func (d *ids) acknowledge(slot uint16, own *queue, id *ID, now int64) {
+	switch id.Kind {
+	case ClientID:
+		if s := d.find(sessionRecord, slot, id.Session, 0); s != noRecord {
+			d.settle(s, id.Acked, now)
+		}
+	case OwnID:
+		d.expireOwn(own, now)
+	}
+}
+
+// settle drops what has expired of session s or is acknowledged by acked, and
+// the session itself once it is idle.
+func (d *ids) settle(s uint32, acked uint64, now int64) {
+	c := d.pool.view(s)
+	q := d.queue(s)
+	w := max(acked, le.Uint64(c[sessionWatermark:]))
+	for q.head != noRecord {
+		seq := d.sequence(q.head)
+		if seq > w && !expired(d.time(q.head), now, Horizon) {
+			break
+		}
+		w = max(w, seq)
+		d.pop(&q)
+	}
+	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
+		d.free(s)
+		return
+	}
+	if w == le.Uint64(c[sessionWatermark:]) {
+		return // nothing left the queue without raising it
+	}
+	le.PutUint64(d.pool.edit(s)[sessionWatermark:], w)
+	d.setQueue(s, q)
+}
+
+// expireOwn drops some of what has expired of a slot's own ids: at least one, if any has.
+func (d *ids) expireOwn(own *queue, now int64) {
+	for range expireAtOnce {
+		if own.head == noRecord || !expired(d.time(own.head), now, Horizon) {
+			return
+		}
+		d.pop(own)
+	}
+}
+
+// pop drops the oldest result of q.
+func (d *ids) pop(q *queue) {
+	n := q.head
+	c := d.pool.view(n)
+	q.head = le.Uint32(c[resultFollow:])
+	q.count--
+	if q.head == noRecord {
+		q.tail = noRecord
+	}
+	for more := le.Uint32(c[resultMore:]); more != noRecord; {
+		next := le.Uint32(d.pool.view(more)[recordNext:])
+		d.pool.give(more)
+		more = next
+	}
+	d.free(n)
+}
+
+// push appends result n to q.
+func (d *ids) push(q *queue, n uint32) {
+	if q.tail == noRecord {
+		q.head = n
+	} else {
+		le.PutUint32(d.pool.edit(q.tail)[resultFollow:], n)
+	}
+	q.tail = n
+	q.count++
+}
+
+// maxAnswers is how many answers the tag of a result can count.
+const maxAnswers = math.MaxUint16 >> kindBits

@@ -1,0 +1,92 @@
+package bucket
+
+import "math/bits"
+
+// Records, little endian. What they stand for is kind, slot and two words.
+//
+//	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count
+//	result    0 next  4 tag  6 slot  8 session or key.Hi  16 sequence or key.Lo  24 content  32 time  40 follow  44 more  48 answer
+//	more      0 next  16 answer  32 answer  48 answer
+//	answer    0 reset after  8 remaining  12 rule
+const (
+	recordTag  = 4 // kind, and of a result its number of answers << kindBits
+	recordSlot = 6
+	recordA    = 8
+	recordB    = 16
+
+	sessionWatermark = 16
+	sessionHighest   = 24
+	sessionLast      = 32
+	sessionQueue     = 40
+
+	resultContent = 24
+	resultTime    = 32
+	resultFollow  = 40 // the next younger result of the queue
+	resultMore    = 44 // the record that holds further answers
+	resultAnswer  = 48
+	moreAnswer    = 16
+	answerSize    = 16
+
+	kindBits = 2
+)
+
+type recordKind uint16
+
+const (
+	plainRecord recordKind = iota // free, or of further answers
+	sessionRecord
+	clientResult
+	ownResult
+)
+
+func kindOf(c []byte) recordKind { return recordKind(le.Uint16(c[recordTag:]) & (1<<kindBits - 1)) }
+
+func answersOf(c []byte) int { return int(le.Uint16(c[recordTag:]) >> kindBits) }
+
+// name writes what a record stands for.
+func name(c []byte, kind recordKind, answers int, slot uint16, a, b uint64) {
+	le.PutUint16(c[recordTag:], uint16(answers)<<kindBits|uint16(kind))
+	le.PutUint16(c[recordSlot:], slot)
+	le.PutUint64(c[recordA:], a)
+	le.PutUint64(c[recordB:], b)
+}
+
+// recordHash is the hash of what a record stands for.
+func recordHash(c []byte) uint64 {
+	kind := kindOf(c)
+	b := le.Uint64(c[recordB:])
+	if kind == sessionRecord {
+		b = 0 // the watermark is there
+	}
+	return nameHash(kind, le.Uint16(c[recordSlot:]), le.Uint64(c[recordA:]), b)
+}
+
+func nameHash(kind recordKind, slot uint16, a, b uint64) uint64 {
+	return fold(fold(fold(uint64(kind)<<16|uint64(slot), a), b), 0)
+}
+
+// fold mixes a word into a rolling hash, in the manner of wyhash.
+func fold(h, word uint64) uint64 {
+	hi, lo := bits.Mul64(h^word^0x9e3779b97f4a7c15, 0xa0761d6478bd642f)
+	return (hi ^ lo) + 0xe7037ed1a0b428db
+}
+
+// find returns the record that stands for the name, or noRecord.
+func (d *ids) find(kind recordKind, slot uint16, a, b uint64) uint32 {
+	n := d.index.head(d.index.chain(nameHash(kind, slot, a, b)))
+	for n != noRecord {
+		c := d.pool.view(n)
+		if kindOf(c) == kind && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == a &&
+			(kind == sessionRecord || le.Uint64(c[recordB:]) == b) {
+			return n
+		}
+		n = le.Uint32(c[recordNext:])
+	}
+	return noRecord
+}
+
+// free drops record n, which stands for something, from the index and the pool.
+func (d *ids) free(n uint32) {
+	d.index.drop(&d.pool, n, recordHash(d.pool.view(n)))
+	d.pool.give(n)
+}

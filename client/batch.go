@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+)
+
+// Result is what became of one request of a batch: Err is nil or there is no decision.
+type Result struct {
+	Decision
+	Err error
+}
+
+// DecideBatch answers independent requests, in order. Each is decided by
+// itself, exactly as by Decide. The error is the first of the results' errors,
+// nil if all were answered.
+func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result, error) {
+	results := make([]Result, len(requests))
+	if err := ctx.Err(); err != nil {
+		err = c.gaveUp(err, false, nil)
+		for i := range results {
+			results[i].Err = err
+		}
+		return results, err
+	}
+	b := &batch{done: make(chan struct{})}
+	calls := make([]*call, len(requests))
+	b.left.Store(1) // not done before all are sent
+	for i := range requests {
+		k, err := c.newCall(ctx, &requests[i])
+		if err != nil {
+			results[i].Err = within(i, err)
+			continue
+		}
+		k.batch = b
+		b.left.Add(1)
+		calls[i] = k
+	}
+	for _, k := range calls {
+		if k != nil {
+			c.send(k, false)
+		}
+	}
+	b.ended()
+	c.waitBatch(ctx, b, calls)
+	var first error
+	for i, k := range calls {
+		if k != nil {
+			results[i].Decision, results[i].Err = k.decision, k.err
+			c.recycle(k)
+		}
+		if first == nil {
+			first = results[i].Err
+		}
+	}
+	return results, first
+}
+
+// waitBatch returns when all calls have ended.
+func (c *Client) waitBatch(ctx context.Context, b *batch, calls []*call) {
+	var timeout <-chan time.Time
+	if _, ok := ctx.Deadline(); !ok {
+		t := time.NewTimer(c.options.timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	why := context.DeadlineExceeded
+	select {
+	case <-b.done:
+		return
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-timeout:
+	}
+	for _, k := range calls {
+		if k != nil && k.settle(abandoned) {
+			k.err = c.gaveUpOn(k, why)
+			c.acks.end(k.seq)
+			b.ended()
+		}
+	}
+	<-b.done
+}
+
+// within names the request of the batch that an error is about.
+func within(i int, err error) error {
+	e, ok := err.(*fault.Error)
+	if !ok {
+		return err
+	}
+	e.Field = requestPath(i, e.Field)
+	return e
+}

@@ -1,0 +1,205 @@
+// Package client asks a ringlimit cluster whether a caller may spend this much now.
+//
+//	c, err := client.New([]string{"10.0.0.1:7600", "10.0.0.2:7600"})
+//	…
+//	d, err := c.Decide(ctx, client.Request{Tenant: "acme", Route: "GET:/v1/items"})
+//	if err != nil { … }            // no answer; see package fault for the kinds
+//	if !d.Allowed { … d.RetryAfter … } // a denial is an answer
+//
+// One Client serves a whole process: it keeps one connection to each node,
+// learns from any of them which node leads the group of each request, sends
+// straight there, and gathers concurrent calls into few messages without ever
+// waiting for more of them.
+//
+// A call is charged once, however often it has to be sent: every copy carries
+// the same id. When the leader of its group is lost or refuses, the call waits
+// for the next leader and goes once more to each, until its context's deadline,
+// or for 2 s if that has none. What it cannot get by then is an error of kind
+// fault.Deadline, which is also context.DeadlineExceeded; it may have been
+// charged unless the error says that it was never sent. Only a leader that is
+// busy is retried sparingly, for at most a tenth of all calls.
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+)
+
+// Client decides through a cluster. It is safe for concurrent use.
+type Client struct {
+	options options
+	session uint64 // random; with a sequence it names a request
+	start   time.Time
+	ctx     context.Context // done when closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup // two goroutines of each node, clock, and probes
+
+	sequence atomic.Uint64
+	acks     acks
+	calls    sync.Pool // of *call
+	budget   *budget
+	counts   counters
+	flying   atomic.Int64 // messages in flight
+	asleep   atomic.Bool  // the clock waits for a nudge
+	nudge    chan struct{}
+	table    atomic.Pointer[table] // nil: no routing yet
+
+	mu       sync.Mutex // guards what follows, and what groups and calls say; taken before node.mu
+	view     view
+	nodes    map[string]*node // by address
+	order    []*node          // the same, to choose from
+	turn     int              // which of them is asked first
+	groups   map[uint32]*group
+	nowhere  *group
+	delayed  []delayed
+	probed   int64 // client time of the last probe
+	probing  bool
+	isClosed bool
+}
+
+var errClosed = fault.New(fault.Unavailable, "client is closed")
+
+// New returns a client that knows the gRPC addresses of one or more nodes and
+// finds the others by itself. It does not block: connections are made in the
+// background, and calls wait for them. Close ends it.
+func New(addrs []string, opts ...Option) (*Client, error) {
+	if len(addrs) == 0 {
+		return nil, fault.New(fault.InvalidArgument, "no addresses, want at least one HOST:PORT")
+	}
+	c := &Client{
+		options: defaults(), session: max(1, rand.Uint64()), start: time.Now(), budget: newBudget(),
+		nudge: make(chan struct{}, 1), nodes: map[string]*node{}, groups: map[uint32]*group{},
+		nowhere: &group{nowhere: true},
+	}
+	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
+	for _, o := range opts {
+		o(&c.options)
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.running.Go(c.clock)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn = rand.IntN(len(addrs))
+	for _, addr := range addrs {
+		if _, err := c.node(addr, true); err != nil {
+			c.cancel()
+			return nil, fmt.Errorf("address %q: %w", addr, err)
+		}
+	}
+	return c, nil
+}
+
+// Close ends all calls with fault.Unavailable and returns when nothing of the
+// client runs any more. It may be called twice.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.isClosed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.running.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.groups {
+		c.failAll(g.parked.take(), errClosed)
+	}
+	c.failAll(c.nowhere.parked.take(), errClosed)
+	for _, d := range c.delayed {
+		c.fail(d.call, errClosed)
+	}
+	c.delayed = nil
+	return nil
+}
+
+// now is the time since the client was made, in ns.
+func (c *Client) now() int64 { return int64(time.Since(c.start)) }
+
+// Decide answers one request. The error is of a kind of package fault: at the
+// deadline fault.Deadline, InvalidArgument for a request that no node would
+// take, Busy for a cluster that is overloaded, and so on.
+func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return Decision{}, c.gaveUp(err, false, nil)
+	}
+	k, err := c.newCall(ctx, &r)
+	if err != nil {
+		return Decision{}, err
+	}
+	c.send(k, true)
+	c.wait(ctx, k)
+	d, err := k.decision, k.err
+	c.recycle(k)
+	return d, err
+}
+
+// wait returns when k has ended, by an answer or because the caller's time is up.
+func (c *Client) wait(ctx context.Context, k *call) {
+	var timeout <-chan time.Time
+	if _, ok := ctx.Deadline(); !ok {
+		t := time.NewTimer(c.options.timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		c.abandon(k, ctx.Err())
+	case <-timeout:
+		c.abandon(k, context.DeadlineExceeded)
+	}
+}
+
+// abandon gives k up, unless its answer came at the same moment.
+func (c *Client) abandon(k *call, why error) {
+	if !k.settle(abandoned) {
+		<-k.done
+		return
+	}
+	k.err = c.gaveUpOn(k, why)
+	c.acks.end(k.seq)
+}
+
+// newCall makes a call of a request.
+func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	k := c.calls.Get().(*call)
+	k.body = r.append(k.body[:0])
+	if err := checkEncoded(k.body); err != nil {
+		return nil, err
+	}
+	k.slot, k.group = -1, c.nowhere
+	if t := c.table.Load(); t != nil {
+		if slot, ok := r.slot(t.hash, t.home); ok {
+			k.slot, k.group = int32(slot), t.slots[slot]
+		}
+	}
+	k.expires = c.now() + int64(c.options.timeout)
+	if d, ok := ctx.Deadline(); ok {
+		k.expires = int64(d.Sub(c.start))
+	}
+	if r.RequestID == "" && !r.Look {
+		k.seq = c.sequence.Add(1)
+	}
+	c.counts.requests.Add(1)
+	c.budget.earn(1)
+	return k, nil
+}
+
+// send places a new call: straight into its lane if all is well.
+func (c *Client) send(k *call, direct bool) {
+	if !k.group.down.Load() {
+		if l := k.group.lane.Load(); l != nil && l.put(k, direct) {
+			return
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.place(k)
+}

@@ -1,0 +1,47 @@
+package client
+
+import (
+	"fmt"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+)
+
+// deadlineError is fault.Deadline and the context's own error at once.
+type deadlineError struct {
+	why   error // of the context
+	sent  bool
+	cause error // the last answer that made the call wait; nil: none came
+}
+
+func (e *deadlineError) Error() string {
+	text := e.why.Error()
+	if !e.sent {
+		text += ", never sent, so not charged"
+	}
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap leaves the cause out: it is for people, and says nothing about the charge.
+func (e *deadlineError) Unwrap() []error { return []error{fault.Deadline, e.why} }
+
+func (c *Client) gaveUp(why error, sent bool, cause error) error {
+	c.counts.expired.Add(1)
+	return &deadlineError{why, sent, cause}
+}
+
+// gaveUpOn is the error of an abandoned call.
+func (c *Client) gaveUpOn(k *call, why error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gaveUp(why, k.attempt.Load() > 0, k.cause)
+}
+
+func requestPath(i int, field string) string {
+	if field == "" {
+		return fmt.Sprintf("requests[%d]", i)
+	}
+	return fmt.Sprintf("requests[%d].%s", i, field)
+}

@@ -1,0 +1,65 @@
+package client
+
+import "time"
+
+// Principal is who asks, in one of its roles: a user, an ip, an api_key, an
+// oauth_token, a service, or another type of your own.
+type Principal struct {
+	Type string
+	ID   string
+}
+
+// Request says who wants to do what, and how much of it. The attributes are
+// what policies match and count by; leave out those you do not have.
+type Request struct {
+	Tenant     string
+	Principals []Principal // at most 8
+	Route      string      // METHOD:/path
+	Plan       string
+	Region     string
+	Attributes map[string]string // at most 16
+
+	// Cost is how many tokens to take, 1 … 10^9; 0 takes 1. It must be 0 with Look.
+	Cost int64
+	// Look asks whether a cost of 1 would be admitted, and takes nothing.
+	Look bool
+	// StaleOK lets a look be answered from what the leader has applied, which
+	// is cheaper and may be a moment old.
+	StaleOK bool
+	// RequestID is your own name for this request, such as an Idempotency-Key
+	// of at most 64 bytes: within two minutes the same id is charged once, also
+	// when other processes use it. Empty: the client makes an id, so that its
+	// own retries are charged once.
+	RequestID string
+}
+
+// Answer is what one policy says.
+type Answer struct {
+	Allowed       bool
+	Limit         uint64        // the capacity
+	Remaining     uint64        // the largest cost that would be admitted now
+	ResetAfter    time.Duration // until the bucket is fresh
+	RetryAfter    time.Duration // 0 when allowed; Never: no wait helps
+	Delay         time.Duration // how long to hold the request, with leaky buckets
+	PolicyID      string
+	PolicyVersion uint64
+	Reason        string // empty when allowed; rate_limited, cost_exceeds_capacity, …
+}
+
+// Never is the RetryAfter of a denial that no wait can cure.
+const Never time.Duration = -1
+
+// Decision is the answer to one request. A denial is an answer, not an error.
+// Its own Answer is the headline: that of the policy which is strictest now.
+type Decision struct {
+	Answer
+	Limits []Answer // one per policy, in order of their ids; nil if Answer is the only one
+
+	Degraded    bool   // made without the cluster, by a policy's failure mode
+	Uncommitted bool   // a denial read from the leader's applied state
+	Group       uint32 // that decided
+	Epoch       uint32
+	Term        uint64
+	Index       uint64        // log index that decided, or the applied index when uncommitted
+	SlotTime    time.Duration // the slot time the decision was made at
+}

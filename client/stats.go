@@ -1,0 +1,27 @@
+package client
+
+import "sync/atomic"
+
+// Stats counts what a client did since it was made.
+type Stats struct {
+	Requests  uint64 // calls, and requests of batches
+	Messages  uint64 // sent on streams; fewer than requests where calls were gathered
+	Retries   uint64 // copies sent because of an outage, a silent node or BUSY
+	Redirects uint64 // NOT_LEADER answers that were followed
+	Parked    uint64 // how often a request had to wait for a leader or a node
+	Probes    uint64 // rounds of asking nodes for the routing
+	Expired   uint64 // requests that got no answer before their deadline
+}
+
+type counters struct {
+	requests, messages, retries, redirects, parked, probes, expired atomic.Uint64
+}
+
+// Stats returns the counts so far.
+func (c *Client) Stats() Stats {
+	n := &c.counts
+	return Stats{
+		Requests: n.requests.Load(), Messages: n.messages.Load(), Retries: n.retries.Load(), Redirects: n.redirects.Load(),
+		Parked: n.parked.Load(), Probes: n.probes.Load(), Expired: n.expired.Load(),
+	}
+}

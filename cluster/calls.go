@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/transport"
+)
+
+// The calls between nodes.
+const (
+	methodTake    = 1 // pb.StreamRequest → pb.StreamResponse: decide here or refuse
+	methodJoin    = 2 // pb.JoinRequest → pb.JoinResponse, to the control leader
+	methodPropose = 3 // an encoded control command → nothing, to the control leader
+	methodRemove  = 4 // pb.RemoveRequest → pb.RemoveResponse, to the control leader
+)
+
+// handleCall answers a call of another node. It runs on a goroutine of its own.
+func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8, body []byte) ([]byte, error) {
+	switch method {
+	case methodTake:
+		return n.handleTake(ctx, body)
+	case methodJoin:
+		req := new(pb.JoinRequest)
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Join(ctx, req) })
+	case methodRemove:
+		req := new(pb.RemoveRequest)
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })
+	case methodPropose:
+		c, err := control.Decode(body)
+		if err != nil {
+			return nil, fault.New(fault.InvalidArgument, "control command from %s: %v", from.Node, err)
+		}
+		return nil, n.control.Propose(ctx, c)
+	default:
+		return nil, fault.New(fault.InvalidArgument, "call %d from %s is not known here; its version is newer", method, from.Node)
+	}
+}
+
+// answer decodes a call that only the control leader may answer: passed on once, never again.
+func answer(ctx context.Context, n *Node, body []byte, req proto.Message, do func(context.Context) (proto.Message, error)) ([]byte, error) {
+	if err := proto.Unmarshal(body, req); err != nil {
+		return nil, fault.New(fault.InvalidArgument, "%v", err)
+	}
+	if !n.control.Leads() {
+		return nil, fault.New(fault.NotLeader, "the control leader is elsewhere")
+	}
+	resp, err := do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(resp)
+}
+
+// controlLeader is the name of the node that leads the control group, empty when not known.
+func (n *Node) controlLeader() string {
+	name, _, _ := strings.Cut(n.control.Leader(), "/")
+	return name
+}
+
+// callLeader passes a request on to the control leader.
+func callLeader[R proto.Message](ctx context.Context, n *Node, method uint8, req proto.Message, resp R) (R, error) {
+	var none R
+	leader := n.controlLeader()
+	if leader == "" || leader == n.self.name {
+		return none, fault.New(fault.NoLeader, "the control group has no leader now; try again")
+	}
+	body, err := proto.Marshal(req)
+	if err != nil {
+		return none, fault.New(fault.InvalidArgument, "%v", err)
+	}
+	out, err := n.peers.Call(ctx, leader, method, body)
+	if err != nil {
+		return none, err
+	}
+	if err := proto.Unmarshal(out, resp); err != nil {
+		return none, fault.New(fault.Internal, "answer of %s: %v", leader, err)
+	}
+	return resp, nil
+}
+
+// propose commits a control command, here or through the control leader.
+func (n *Node) propose(ctx context.Context, c control.Command) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if n.control.Leads() {
+		return n.control.Propose(ctx, c)
+	}
+	leader := n.controlLeader()
+	if leader == "" || leader == n.self.name {
+		return fault.New(fault.NoLeader, "the control group has no leader now")
+	}
+	_, err := n.peers.Call(ctx, leader, methodPropose, control.Encode(c))
+	return err
+}

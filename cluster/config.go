@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/ringlimit/ringlimit/policy"
+	"github.com/ringlimit/ringlimit/transport"
+)
+
+// Addresses are the listeners of a node, each host:port.
+type Addresses struct {
+	GRPC   string // callers
+	Peer   string // raft, pings, forwarded takes
+	Gossip string
+	HTTP   string // /metrics, /healthz, /readyz; empty: none
+}
+
+// Config describes one node. Name and Listen are required.
+type Config struct {
+	Name      string    // stable; letters, digits, '.', '_' and '-', at most 63 bytes
+	Listen    Addresses // port 0 picks a free one
+	Advertise Addresses // what others use, where it differs
+	DataDir   string    // empty: even the control state is in memory
+	Zone      string
+	Version   string // of the program, for status pages
+
+	Join            []string // gossip addresses of other nodes
+	BootstrapExpect int      // make a cluster of exactly this many nodes; 0: only join
+	Policies        *policy.Set
+	Slots           int // of a new cluster; 0: 1,024
+	Groups          int // of a new cluster; 0: one per node
+	ControlVoters   int // 1, 3 or 5
+
+	MaxBuckets   int           // per node, over all groups; 0: no cap
+	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
+
+	Network         transport.Network    // nil: TCP
+	GossipTransport memberlist.Transport // nil: UDP and TCP on Listen.Gossip
+	Logger          *slog.Logger
+	Fatal           func(error) // the process can do no good any more; nil: Run returns the error
+}
+
+// DefaultSlots is the number of slots of a new cluster.
+const DefaultSlots = 1024
+
+func (c *Config) normalize() error {
+	if err := ValidateName(c.Name); err != nil {
+		return err
+	}
+	for _, a := range []struct{ flag, addr string }{
+		{"--grpc", c.Listen.GRPC}, {"--peer", c.Listen.Peer}, {"--gossip", c.Listen.Gossip},
+	} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			return fmt.Errorf("%s %q: want HOST:PORT", a.flag, a.addr)
+		}
+	}
+	switch c.ControlVoters {
+	case 0:
+		c.ControlVoters = 3
+	case 1, 3, 5:
+	default:
+		return fmt.Errorf("--control-voters %d: want 1, 3 or 5", c.ControlVoters)
+	}
+	if c.BootstrapExpect < 0 {
+		return fmt.Errorf("--bootstrap-expect %d: want 1 or more", c.BootstrapExpect)
+	}
+	if c.Groups < 0 || (c.BootstrapExpect > 0 && c.Groups > c.BootstrapExpect) {
+		return fmt.Errorf("--groups %d: want 1 … %d, the number of nodes", c.Groups, c.BootstrapExpect)
+	}
+	if c.Slots == 0 {
+		c.Slots = DefaultSlots
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 30 * time.Second
+	}
+	if c.Network == nil {
+		c.Network = transport.TCP{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Policies == nil {
+		c.Policies = &policy.Set{Home: []string{"tenant"}}
+	}
+	return nil
+}
+
+// ValidateName says whether name can be a node's name.
+func ValidateName(name string) error {
+	if name == "" {
+		return errors.New("--name is empty: want a name that stays the node's own, like its host name")
+	}
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
+	}
+	if len(name) > 63 || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("--name %q: want at most 63 letters, digits, '.', '_' or '-'", name)
+	}
+	return nil
+}
+
+// advertised is the address others use for a listener bound at bound.
+func advertised(configured, listen string, bound net.Addr) string {
+	if configured != "" {
+		return configured
+	}
+	host, _, err := net.SplitHostPort(listen)
+	_, port, err2 := net.SplitHostPort(bound.String())
+	if err != nil || err2 != nil {
+		return bound.String()
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = hostAddress()
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// hostAddress is the first address of this machine that others may reach.
+func hostAddress() string {
+	addrs, err := net.InterfaceAddrs()
+	if err == nil {
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+				return n.IP.String()
+			}
+		}
+	}
+	return "127.0.0.1"
+}

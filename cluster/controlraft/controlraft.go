@@ -1,0 +1,346 @@
+// Package controlraft runs the control group's replica of one node: the durable
+// raft group that agrees on nodes, placement, policies and the cluster id. It
+// drives the pure state machine of package control; what is proposed, and when,
+// is decided elsewhere.
+package controlraft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/internal/boltlog"
+	"github.com/ringlimit/ringlimit/internal/slogadapt"
+)
+
+// Config is what a control replica needs.
+type Config struct {
+	ID        string         // ServerID and ServerAddress, <node>/<directory>/control
+	Dir       string         // where log and snapshots are kept; empty: in memory
+	Transport raft.Transport // carries the group's RPCs
+	Logger    *slog.Logger
+	OnChange  func()      // the state, the leader or the configuration changed; must not block
+	Fatal     func(error) // the replica met an entry it cannot read and stands still
+}
+
+// Group is this node's replica of the control group.
+type Group struct {
+	cfg      Config
+	raft     *raft.Raft
+	machine  *machine
+	bolt     *boltlog.Store // nil in memory
+	existing bool
+	ready    atomic.Bool // leader, and everything before its term is applied
+	notify   chan bool
+	storage  storage
+	leading  sync.WaitGroup // barriers of new leaderships; they end by themselves
+}
+
+type storage struct {
+	logs      raft.LogStore
+	stable    raft.StableStore
+	snapshots raft.SnapshotStore
+}
+
+// Open starts the replica. It is a member of nothing until Bootstrap is called
+// here, or a leader adds it.
+func Open(cfg Config) (*Group, error) {
+	g := &Group{cfg: cfg, notify: make(chan bool, 64)}
+	g.machine = &machine{m: control.New(), onChange: cfg.OnChange, fatal: cfg.Fatal}
+	g.machine.publish()
+	if err := g.openStorage(); err != nil {
+		return nil, err
+	}
+	existing, err := raft.HasExistingState(g.storage.logs, g.storage.stable, g.storage.snapshots)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read control state: %w", err), g.closeStorage())
+	}
+	g.existing = existing
+	g.raft, err = raft.NewRaft(g.raftConfig(), g.machine, g.storage.logs, g.storage.stable, g.storage.snapshots, cfg.Transport)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start control replica: %w", err), g.closeStorage())
+	}
+	return g, nil
+}
+
+func (g *Group) openStorage() error {
+	if g.cfg.Dir == "" {
+		mem := raft.NewInmemStore()
+		g.storage = storage{mem, mem, &memSnapshots{}}
+		return nil
+	}
+	dir := filepath.Join(g.cfg.Dir, "control")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("control state: %w", err)
+	}
+	bolt, err := boltlog.Open(filepath.Join(dir, "log.db"))
+	if err != nil {
+		return fmt.Errorf("control log: %w", err)
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, slogadapt.New(g.cfg.Logger))
+	if err != nil {
+		return errors.Join(fmt.Errorf("control snapshots: %w", err), bolt.Close())
+	}
+	g.bolt = bolt
+	g.storage = storage{bolt, bolt, snaps}
+	return nil
+}
+
+func (g *Group) closeStorage() error {
+	if g.bolt == nil {
+		return nil
+	}
+	return g.bolt.Close()
+}
+
+// raftConfig keeps the timers calm: the control group decides no request.
+func (g *Group) raftConfig() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(g.cfg.ID)
+	c.HeartbeatTimeout = 500 * time.Millisecond
+	c.ElectionTimeout = 500 * time.Millisecond
+	c.LeaderLeaseTimeout = 500 * time.Millisecond
+	c.CommitTimeout = time.Second
+	c.SnapshotInterval = time.Minute
+	c.SnapshotThreshold = 1024
+	c.TrailingLogs = 1024
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.NotifyCh = g.notify
+	c.Logger = slogadapt.New(g.cfg.Logger)
+	return c
+}
+
+// Existing says whether the storage held a raft state when it was opened.
+func (g *Group) Existing() bool { return g.existing }
+
+// Bootstrap makes this replica the only voter of a new control group.
+func (g *Group) Bootstrap() error {
+	err := g.raft.BootstrapCluster(raft.Configuration{Servers: []raft.Server{{
+		Suffrage: raft.Voter, ID: raft.ServerID(g.cfg.ID), Address: raft.ServerAddress(g.cfg.ID),
+	}}}).Error()
+	if err != nil {
+		return fmt.Errorf("bootstrap control group: %w", err)
+	}
+	return nil
+}
+
+// Run follows leadership until ctx ends, then stops the replica and closes its storage.
+func (g *Group) Run(ctx context.Context) error {
+	for {
+		select {
+		case leads := <-g.notify:
+			// raft sends from its main loop: this channel is always drained.
+			g.ready.Store(false)
+			if leads {
+				g.leading.Go(g.lead)
+			}
+			g.cfg.OnChange()
+		case <-ctx.Done():
+			return g.stop()
+		}
+	}
+}
+
+// lead makes the replica ready once everything before its term is applied. It
+// ends by itself: a barrier of a deposed leader fails.
+func (g *Group) lead() {
+	if err := g.raft.Barrier(10 * time.Second).Error(); err != nil {
+		g.cfg.Logger.Info("control leadership lost before it began", "error", err)
+		return
+	}
+	g.ready.Store(true)
+	g.cfg.OnChange()
+}
+
+// Close stops a replica that Run never ran.
+func (g *Group) Close() error { return g.stop() }
+
+func (g *Group) stop() error {
+	done := make(chan error, 1)
+	go func() { done <- g.raft.Shutdown().Error() }()
+	for {
+		select {
+		case err := <-done:
+			g.leading.Wait()
+			return errors.Join(err, g.closeStorage())
+		case <-g.notify:
+		case <-time.After(5 * time.Second):
+			return errors.New("control replica did not stop within 5 s")
+		}
+	}
+}
+
+// State is the newest applied state. It is immutable.
+func (g *Group) State() *control.State { return g.machine.state.Load() }
+
+// Leads says whether this replica leads and has applied everything before its term.
+func (g *Group) Leads() bool { return g.ready.Load() && g.raft.State() == raft.Leader }
+
+// Leader returns the leader's id, empty when none is known.
+func (g *Group) Leader() string {
+	_, id := g.raft.LeaderWithID()
+	return string(id)
+}
+
+// Applied is the last index the state machine has applied.
+func (g *Group) Applied() uint64 { return g.machine.index.Load() }
+
+// Term is raft's current term.
+func (g *Group) Term() uint64 { return g.raft.CurrentTerm() }
+
+// Propose commits one command and returns what it did. It fails with
+// fault.NotLeader if this replica does not lead, and with fault.OutcomeUnknown
+// if leadership was lost meanwhile; a refusal by the state machine is its error.
+func (g *Group) Propose(ctx context.Context, c control.Command) error {
+	if !g.Leads() {
+		return fault.Leader(nil)
+	}
+	timeout := 5 * time.Second
+	if dl, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(dl))
+	}
+	f := g.raft.Apply(control.Encode(c), timeout)
+	if err := wait(ctx, f); err != nil {
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			return fault.Leader(nil)
+		}
+		return fault.New(fault.OutcomeUnknown, "control command: %v", err)
+	}
+	// A barrier tells the others at once that the command is committed, instead
+	// of after raft's calm CommitTimeout.
+	g.raft.Barrier(timeout)
+	result, ok := f.Response().(control.Result)
+	if !ok {
+		return fault.New(fault.Internal, "control replica stands still: %v", f.Response())
+	}
+	return result.Err
+}
+
+// wait bounds a raft future by ctx: a future of a hung replica never returns.
+func wait(ctx context.Context, f raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Servers returns the group's configuration: id → voter.
+func (g *Group) Servers() (map[string]bool, error) {
+	f := g.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return nil, err
+	}
+	servers := make(map[string]bool)
+	for _, s := range f.Configuration().Servers {
+		servers[string(s.ID)] = s.Suffrage == raft.Voter
+	}
+	return servers, nil
+}
+
+// AddNonvoter lets a replica follow the log.
+func (g *Group) AddNonvoter(ctx context.Context, id string) error {
+	return wait(ctx, g.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, 5*time.Second))
+}
+
+// Promote gives a caught-up replica a vote.
+func (g *Group) Promote(ctx context.Context, id string) error {
+	return wait(ctx, g.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, 5*time.Second))
+}
+
+// Remove takes a replica out of the group.
+func (g *Group) Remove(ctx context.Context, id string) error {
+	return wait(ctx, g.raft.RemoveServer(raft.ServerID(id), 0, 5*time.Second))
+}
+
+// HandOver gives leadership to another voter, if this replica leads and there is one.
+func (g *Group) HandOver(ctx context.Context) error {
+	if g.raft.State() != raft.Leader {
+		return nil
+	}
+	servers, err := g.Servers()
+	if err != nil {
+		return err
+	}
+	for id, voter := range servers {
+		if voter && id != g.cfg.ID {
+			return wait(ctx, g.raft.LeadershipTransfer())
+		}
+	}
+	return nil
+}
+
+// machine adapts control.Machine to raft.FSM. raft calls Apply, Snapshot and
+// Restore from one goroutine; readers use the published state.
+type machine struct {
+	m        *control.Machine
+	state    atomic.Pointer[control.State]
+	index    atomic.Uint64
+	broken   error
+	onChange func()
+	fatal    func(error)
+}
+
+func (m *machine) publish() { m.state.Store(m.m.State()) }
+
+func (m *machine) Apply(l *raft.Log) any {
+	if m.broken != nil {
+		return m.broken
+	}
+	result, err := m.m.Apply(l.Index, l.Data)
+	if err != nil {
+		m.broken = fmt.Errorf("control entry %d: %w", l.Index, err)
+		m.fatal(m.broken)
+		return m.broken
+	}
+	m.index.Store(l.Index)
+	m.publish()
+	m.onChange()
+	return result
+}
+
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if m.broken != nil {
+		return nil, m.broken
+	}
+	return snapshot(m.m.Snapshot()), nil
+}
+
+func (m *machine) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("read control snapshot: %w", err)
+	}
+	if err := m.m.Restore(data); err != nil {
+		return fmt.Errorf("restore control snapshot: %w", err)
+	}
+	m.publish()
+	m.onChange()
+	return nil
+}
+
+type snapshot []byte
+
+func (s snapshot) Persist(sink raft.SnapshotSink) error {
+	if _, err := sink.Write(s); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	return sink.Close()
+}
+func (snapshot) Release() {}

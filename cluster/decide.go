@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/bucket"
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+// Decide answers every request of m, in order: here, where this node leads the
+// group, else through the node that does.
+func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+	return n.decide(ctx, m, false)
+}
+
+// decide sorts the requests of a message by the group that decides them.
+// forwarded messages are never forwarded again.
+func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, forwarded bool) []*pb.Result {
+	n.metrics.takes.Add(float64(len(m.Requests)))
+	b := newBatch(len(m.Requests))
+	v := n.view.Load()
+	if n.stopping.Load() && forwarded || !v.placed() {
+		err := fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
+		if v.placed() {
+			err = fault.New(fault.Unavailable, "node %s is stopping", n.self.name)
+		}
+		for i := range m.Requests {
+			b.fail(i, err)
+		}
+		return b.pointers
+	}
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	s.reset()
+	for i, r := range m.Requests {
+		if err := n.prepare(v, s, b, m, i, r); err != nil {
+			b.fail(i, err)
+		}
+	}
+	n.decideGroups(ctx, v, s, b, m, forwarded)
+	return b.pointers
+}
+
+// scratch holds what one message needs on its way to its groups. It is pooled.
+type scratch struct {
+	request    policy.Request
+	principals []policy.Principal
+	attributes []policy.Attribute
+	hits       []policy.Hit
+	takes      []bucket.Take
+	parts      []part // one per group that the message touches
+	used       int
+}
+
+// part is the requests of a message that one group decides.
+type part struct {
+	group    uint32
+	requests []group.Request
+	at       []int // position of each in the message
+	hits     [][]policy.Hit
+	outcome  group.Outcome
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (s *scratch) reset() {
+	s.hits, s.takes, s.used = s.hits[:0], s.takes[:0], 0
+}
+
+// part returns the part of a group, a new one if the message did not touch it yet.
+func (s *scratch) part(id uint32) *part {
+	for i := range s.parts[:s.used] {
+		if s.parts[i].group == id {
+			return &s.parts[i]
+		}
+	}
+	if s.used == len(s.parts) {
+		s.parts = append(s.parts, part{})
+	}
+	p := &s.parts[s.used]
+	s.used++
+	p.group, p.requests, p.at, p.hits = id, p.requests[:0], p.at[:0], p.hits[:0]
+	return p
+}
+
+// prepare matches one request and puts it into the part of its group, or
+// answers it right away when no policy applies.
+func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int, r *pb.DecideRequest) error {
+	req := s.subject(r)
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	first := len(s.hits)
+	s.hits = v.index.Match(req, s.hits)
+	hits := s.hits[first:len(s.hits):len(s.hits)]
+	if len(hits) == 0 {
+		n.metrics.noMatch.Inc()
+		b.noMatch(i, v.state.Policies.NoMatch)
+		return nil
+	}
+	home, homeHash, ok := v.index.Home(req)
+	if !ok {
+		home, homeHash = hits[0].Slot, hits[0].Key.Lo
+	}
+	g := v.state.SlotGroup[home]
+	p := s.part(g)
+	firstTake := len(s.takes)
+	for _, h := range hits {
+		if v.state.SlotGroup[h.Slot] != g {
+			return fault.New(fault.Internal, "policies %s and %s count in different groups", hits[0].Policy.ID, h.Policy.ID)
+		}
+		s.takes = append(s.takes, bucket.Take{
+			Slot: h.Slot, Key: h.Key, Cost: req.Cost,
+			Rule: bucket.Rule{Policy: h.Number, Version: h.Policy.Version, Limit: h.Policy.Limit},
+		})
+	}
+	id, err := requestID(v, m, r, req, homeHash)
+	if err != nil {
+		return err
+	}
+	p.requests = append(p.requests, group.Request{
+		Request:      bucket.Request{Home: home, ID: id, Takes: s.takes[firstTake:len(s.takes):len(s.takes)]},
+		FirstAttempt: r.GetSent().GetAttempt() == 1,
+		StaleOK:      r.GetStaleOk(),
+	})
+	p.at, p.hits = append(p.at, i), append(p.hits, hits)
+	return nil
+}
+
+// subject converts a wire request into the scratch's policy request.
+func (s *scratch) subject(r *pb.DecideRequest) *policy.Request {
+	sub := r.GetSubject()
+	s.principals, s.attributes = s.principals[:0], s.attributes[:0]
+	for _, p := range sub.GetPrincipals() {
+		s.principals = append(s.principals, policy.Principal{Type: p.GetType(), ID: p.GetId()})
+	}
+	for _, a := range sub.GetAttributes() {
+		s.attributes = append(s.attributes, policy.Attribute{Name: a.GetName(), Value: a.GetValue()})
+	}
+	cost := uint64(1)
+	if r.Cost != nil {
+		cost = uint64(r.GetCost())
+	}
+	s.request = policy.Request{
+		Tenant: sub.GetTenant(), Route: sub.GetRoute(), Plan: sub.GetPlan(), Region: sub.GetRegion(),
+		Principals: s.principals, Attributes: s.attributes, Cost: cost,
+	}
+	return &s.request
+}
+
+// requestID names a request as its table will know it. A copy that is older
+// than what its group can remember is refused here.
+func requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Request, home uint64) (bucket.ID, error) {
+	switch sent := r.GetSent(); {
+	case r.GetRequestId() != "":
+		return bucket.ID{
+			Kind: bucket.OwnID, Own: v.index.OwnKey(home, r.GetRequestId()), Content: v.index.Content(req),
+		}, nil
+	case sent.GetSequence() != 0:
+		return bucket.ID{
+			Kind: bucket.ClientID, Session: sent.GetSession(), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
+			Content: v.index.Content(req), AgeNanos: sent.GetAgeNs(),
+		}, nil
+	default:
+		return bucket.ID{}, nil
+	}
+}
+
+// decideGroups takes each part to its group; several groups at once.
+func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, m *pb.StreamRequest, forwarded bool) {
+	parts := s.parts[:s.used]
+	if len(parts) == 1 {
+		n.decidePart(ctx, v, &parts[0], b, m, forwarded)
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range parts {
+		wg.Go(func() { n.decidePart(ctx, v, &parts[i], b, m, forwarded) })
+	}
+	wg.Wait()
+}
+
+func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, forwarded bool) {
+	g, _ := v.state.Group(p.group)
+	p.refuseOlder(b, m, g.Epoch)
+	if len(p.at) == 0 {
+		return
+	}
+	replica := v.replicas[p.group]
+	if replica != nil && (forwarded || replica.Serving()) {
+		err := replica.Take(ctx, p.requests, &p.outcome)
+		switch {
+		case err == nil:
+			n.answer(v, p, b, g.Epoch)
+			return
+		case !errors.Is(err, fault.NotLeader):
+			p.fail(b, err)
+			return
+		}
+	}
+	if forwarded {
+		p.fail(b, fault.Leader(n.hint(v, p.group)))
+		return
+	}
+	n.forward(ctx, v, p, b, m)
+}
+
+// refuseOlder fails copies first sent to an earlier epoch of the group: what
+// was decided then is not known any more.
+func (p *part) refuseOlder(b *batch, m *pb.StreamRequest, epoch uint32) {
+	keep := 0
+	for k, i := range p.at {
+		if e := m.Requests[i].GetSent().GetEpoch(); e != 0 && e < epoch {
+			b.fail(i, fault.New(fault.TooOld, "first sent in epoch %d, the group is in epoch %d", e, epoch))
+			continue
+		}
+		p.at[keep], p.requests[keep], p.hits[keep] = i, p.requests[k], p.hits[k]
+		keep++
+	}
+	p.at, p.requests, p.hits = p.at[:keep], p.requests[:keep], p.hits[:keep]
+}
+
+func (p *part) fail(b *batch, err error) {
+	for _, i := range p.at {
+		b.fail(i, err)
+	}
+}

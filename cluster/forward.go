@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+// forward takes a part of a message to the node that leads its group.
+func (n *Node) forward(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest) {
+	c, ok := n.table.leader(p.group)
+	if !ok || c.node == n.self.name {
+		p.fail(b, fault.New(fault.NoLeader, "group %d has no leader now", p.group))
+		return
+	}
+	n.metrics.forwarded.Add(float64(len(p.at)))
+	out := &pb.StreamRequest{Id: 1, Session: m.Session, Acked: m.Acked, Revision: v.state.Revision}
+	for _, i := range p.at {
+		out.Requests = append(out.Requests, m.Requests[i])
+	}
+	results, err := n.callTake(ctx, c.node, out)
+	if err != nil {
+		p.fail(b, err)
+		return
+	}
+	for k, i := range p.at {
+		b.pointers[i] = results[k]
+	}
+}
+
+func (n *Node) callTake(ctx context.Context, node string, m *pb.StreamRequest) ([]*pb.Result, error) {
+	body, err := proto.Marshal(m)
+	if err != nil {
+		return nil, fault.New(fault.InvalidArgument, "%v", err)
+	}
+	body, err = n.peers.Call(ctx, node, methodTake, body)
+	if err != nil {
+		return nil, err
+	}
+	resp := new(pb.StreamResponse)
+	if err := proto.Unmarshal(body, resp); err != nil {
+		return nil, fault.New(fault.OutcomeUnknown, "answer of %s: %v", node, err)
+	}
+	if len(resp.Results) != len(m.Requests) {
+		return nil, fault.New(fault.OutcomeUnknown, "%s answered %d of %d takes", node, len(resp.Results), len(m.Requests))
+	}
+	return resp.Results, nil
+}
+
+// handleTake decides takes that another node forwarded; what this node does not
+// lead is refused with the leader it knows.
+func (n *Node) handleTake(ctx context.Context, body []byte) ([]byte, error) {
+	m := new(pb.StreamRequest)
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, fault.New(fault.InvalidArgument, "%v", err)
+	}
+	return proto.Marshal(&pb.StreamResponse{Id: m.Id, Results: n.decide(ctx, m, true)})
+}
+
+// hint is the leader of a group as this node knows it, nil if it knows none.
+func (n *Node) hint(v *view, groupID uint32) *pb.LeaderHint {
+	c, ok := n.table.leader(groupID)
+	if !ok || c.node == n.self.name {
+		return nil
+	}
+	node, ok := v.state.Node(c.node)
+	if !ok {
+		return nil
+	}
+	return &pb.LeaderHint{Group: groupID, Epoch: c.epoch, Node: c.node, Grpc: node.GRPC}
+}

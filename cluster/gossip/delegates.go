@@ -1,0 +1,90 @@
+package gossip
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"log/slog"
+	"strings"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// delegate answers memberlist's questions about this node. There are no user
+// messages: configuration travels by raft only.
+type delegate struct{ g *Gossip }
+
+func (d delegate) NodeMeta(limit int) []byte {
+	meta, err := json.Marshal(d.g.cfg.Meta())
+	if err != nil || len(meta) > min(limit, metaLimit) {
+		d.g.cfg.Logger.Error("gossip metadata left out", "bytes", len(meta), "error", err)
+		return nil
+	}
+	return meta
+}
+func (delegate) NotifyMsg([]byte)                {}
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
+func (delegate) LocalState(bool) []byte          { return nil }
+func (delegate) MergeRemoteState([]byte, bool)   {}
+
+// events only says that something changed; memberlist calls it under its lock.
+type events struct{ g *Gossip }
+
+func (e events) NotifyJoin(n *memberlist.Node) {
+	if n.Name != e.g.self {
+		e.g.reached.Store(true)
+	}
+	e.g.cfg.OnChange()
+}
+func (e events) NotifyLeave(*memberlist.Node)  { e.g.cfg.OnChange() }
+func (e events) NotifyUpdate(*memberlist.Node) { e.g.cfg.OnChange() }
+
+// guard keeps nodes of another cluster out: two clusters never merge.
+type guard struct{ g *Gossip }
+
+func (a guard) NotifyAlive(n *memberlist.Node) error { return a.check(n) }
+
+func (a guard) NotifyMerge(peers []*memberlist.Node) error {
+	for _, n := range peers {
+		if err := a.check(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a guard) check(n *memberlist.Node) error {
+	own := a.g.cfg.Meta().Cluster
+	m, ok := decode(n)
+	if !ok {
+		return fmt.Errorf("gossip from %q at %s is not of this kind of node", n.Name, n.Address())
+	}
+	if own == "" || m.Cluster == "" || own == m.Cluster {
+		return nil
+	}
+	a.g.cfg.Logger.Error("a node of another cluster knocks; clusters never merge: give it an empty data directory or another --join",
+		"node", m.Name, "address", m.Addr, "its_cluster", m.Cluster, "our_cluster", own)
+	return fmt.Errorf("node %s belongs to cluster %s, not to %s", m.Name, m.Cluster, own)
+}
+
+// logger turns memberlist's "[LEVEL] memberlist: text" lines into slog records.
+func logger(l *slog.Logger) *log.Logger { return log.New(lines{l}, "", 0) }
+
+type lines struct{ l *slog.Logger }
+
+func (w lines) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	level := slog.LevelDebug
+	switch {
+	case strings.HasPrefix(text, "[ERR"):
+		level = slog.LevelWarn
+	case strings.HasPrefix(text, "[WARN"):
+		level = slog.LevelInfo
+	}
+	if _, rest, ok := strings.Cut(text, "] "); ok {
+		text = rest
+	}
+	w.l.Log(context.Background(), level, text) // memberlist gives no context
+	return len(p), nil
+}

@@ -1,0 +1,213 @@
+// Package gossip hears which nodes seem alive and where they listen. What it
+// says is a hint: it finds addresses and starts conversations, and never
+// decides ownership or removes anybody.
+package gossip
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// metaLimit keeps a node's metadata far below memberlist's 512 bytes: it panics beyond.
+const metaLimit = 400
+
+// Meta is what a node tells about itself.
+type Meta struct {
+	Cluster string `json:"c,omitempty"` // cluster id, empty before one is known
+	Peer    string `json:"p"`
+	GRPC    string `json:"g"`
+	Expect  int    `json:"e,omitempty"` // --bootstrap-expect
+}
+
+// Member is a node that gossip believes to be alive.
+type Member struct {
+	Name, Incarnation string
+	Addr              string // of its gossip listener
+	Meta
+}
+
+// Config says who gossips where.
+type Config struct {
+	Name, Incarnation string
+	Bind              string               // host:port to listen on; ignored with Transport
+	Advertise         string               // host:port others use; empty: Bind
+	Transport         memberlist.Transport // nil: UDP and TCP on Bind
+	Targets           func() []string      // addresses to join through, asked at every rejoin
+	Meta              func() Meta          // asked whenever metadata is sent; must not block
+	OnChange          func()               // members or their metadata changed; must not block
+	Logger            *slog.Logger
+}
+
+// Gossip is one node's view of the others.
+type Gossip struct {
+	cfg     Config
+	list    *memberlist.Memberlist
+	self    string
+	reached atomic.Bool // another node was heard, whoever began
+}
+
+// Start listens and begins to gossip; Run keeps looking for others.
+func Start(cfg Config) (*Gossip, error) {
+	meta, err := json.Marshal(cfg.Meta())
+	if err != nil {
+		return nil, fmt.Errorf("gossip metadata: %w", err)
+	}
+	// The cluster id is added later: leave room for it.
+	if len(meta)+40 > metaLimit {
+		return nil, fmt.Errorf("gossip: the advertised addresses take %d bytes, at most %d fit; use shorter host names", len(meta), metaLimit-40)
+	}
+	g := &Gossip{cfg: cfg, self: cfg.Name + "@" + cfg.Incarnation}
+	mc, err := g.memberlistConfig()
+	if err != nil {
+		return nil, err
+	}
+	if g.list, err = memberlist.Create(mc); err != nil {
+		return nil, fmt.Errorf("listen for gossip on %s: %w", cfg.Bind, err)
+	}
+	return g, nil
+}
+
+func (g *Gossip) memberlistConfig() (*memberlist.Config, error) {
+	mc := memberlist.DefaultLANConfig()
+	mc.Name = g.self
+	mc.Transport = g.cfg.Transport
+	mc.Delegate = delegate{g}
+	mc.Events = events{g}
+	mc.Alive = guard{g}
+	mc.Merge = guard{g}
+	mc.LogOutput = nil
+	mc.Logger = logger(g.cfg.Logger)
+	mc.TCPTimeout = 2 * time.Second
+	host, port, err := hostPort(g.cfg.Bind)
+	if err != nil {
+		return nil, fmt.Errorf("gossip address %q: %w", g.cfg.Bind, err)
+	}
+	mc.BindAddr, mc.BindPort, mc.AdvertisePort = host, port, port
+	if g.cfg.Advertise != "" {
+		if mc.AdvertiseAddr, mc.AdvertisePort, err = hostPort(g.cfg.Advertise); err != nil {
+			return nil, fmt.Errorf("advertised gossip address %q: %w", g.cfg.Advertise, err)
+		}
+	}
+	return mc, nil
+}
+
+// hostPort resolves a host:port to an IP address and a port, as memberlist wants it.
+func hostPort(addr string) (string, int, error) {
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("port %q: want 0 … 65535", portText)
+	}
+	if host == "" {
+		return "0.0.0.0", port, nil
+	}
+	if net.ParseIP(host) != nil {
+		return host, port, nil
+	}
+	ips, err := net.LookupIP(host)
+	if err != nil {
+		return "", 0, err
+	}
+	return ips[0].String(), port, nil
+}
+
+// Run joins the others now and again, so that two halves that lost each other
+// find together, until ctx ends. It then says goodbye and stops listening.
+func (g *Gossip) Run(ctx context.Context) error {
+	for wait := time.Duration(0); ; {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			// The goodbye is a courtesy: nobody left to hear it is no fault.
+			if err := g.list.Leave(500 * time.Millisecond); err != nil {
+				g.cfg.Logger.Debug("goodbye by gossip", "error", err)
+			}
+			return g.list.Shutdown()
+		}
+		g.rejoin()
+		wait = 15*time.Second + rand.N(10*time.Second)
+		if !g.reached.Load() {
+			wait = 500*time.Millisecond + rand.N(500*time.Millisecond)
+		}
+	}
+}
+
+// rejoin contacts every target that is not a member already.
+func (g *Gossip) rejoin() {
+	known := map[string]bool{g.list.LocalNode().Address(): true, g.cfg.Advertise: true, g.cfg.Bind: true}
+	for _, m := range g.list.Members() {
+		known[m.Address()] = true
+	}
+	var missing []string
+	for _, t := range g.cfg.Targets() {
+		host, port, err := hostPort(t)
+		if err != nil {
+			g.cfg.Logger.Warn("cannot resolve a join target", "target", t, "error", err)
+			continue
+		}
+		if addr := net.JoinHostPort(host, strconv.Itoa(port)); !known[addr] {
+			known[addr] = true
+			missing = append(missing, addr)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	if n, err := g.list.Join(missing); err != nil {
+		g.cfg.Logger.Debug("join by gossip", "reached", n, "of", len(missing), "error", err)
+	}
+}
+
+// Members returns the nodes that seem alive, this one included.
+func (g *Gossip) Members() []Member {
+	nodes := g.list.Members()
+	members := make([]Member, 0, len(nodes))
+	for _, n := range nodes {
+		if m, ok := decode(n); ok {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// Reached says whether any other node was ever heard.
+func (g *Gossip) Reached() bool { return g.reached.Load() }
+
+// Announce spreads changed metadata.
+func (g *Gossip) Announce() error {
+	if err := g.list.UpdateNode(time.Second); err != nil {
+		return fmt.Errorf("announce metadata: %w", err)
+	}
+	return nil
+}
+
+func decode(n *memberlist.Node) (Member, bool) {
+	name, incarnation, ok := strings.Cut(n.Name, "@")
+	if !ok {
+		return Member{}, false
+	}
+	m := Member{Name: name, Incarnation: incarnation, Addr: n.Address()}
+	if err := json.Unmarshal(n.Meta, &m.Meta); err != nil {
+		return Member{}, false
+	}
+	return m, true
+}
+
+// Address returns the gossip address others use.
+func (g *Gossip) Address() string { return g.list.LocalNode().Address() }
+
+// Close stops listening without a goodbye; for a Gossip that Run never ran.
+func (g *Gossip) Close() { _ = g.list.Shutdown() }

@@ -1,0 +1,139 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/bucket"
+)
+
+// Take decides reqs and fills out, which the caller may reuse. All of them are
+// judged at one moment: in one entry, or, where Request allows it, in the applied
+// state. Take may set NoNewBucket of a request; it keeps nothing of reqs or out.
+//
+// An error concerns the whole call. NotLeader, NoLeader, Busy, Unavailable and
+// InvalidArgument (more than an entry holds) mean that nothing was charged, and
+// so does Deadline: ctx ended before the takes were proposed. OutcomeUnknown
+// means that they may have been or may still be. What became of the single
+// requests is in out.Results.
+func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error {
+	out.reset(len(reqs))
+	if len(reqs) == 0 {
+		return nil
+	}
+	r.metrics.Takes.Add(uint64(len(reqs)))
+	r.capBuckets(reqs)
+	if r.judgeAhead(reqs, out) == len(reqs) {
+		out.Results, out.peeked = out.peeked, out.Results
+		return nil
+	}
+	err := r.commitTakes(ctx, reqs, out)
+	r.count(err)
+	return err
+}
+
+// capBuckets sets NoNewBucket if this group is at its cap.
+func (r *Replica) capBuckets(reqs []Request) {
+	if r.cfg.MaxBuckets <= 0 || r.fsm.view.load().buckets < r.cfg.MaxBuckets {
+		return
+	}
+	for i := range reqs {
+		reqs[i].NoNewBucket = true
+	}
+}
+
+// judgeAhead answers what needs no commit, and returns how many requests that
+// were: denials of first attempts, and looks that may be stale.
+func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
+	locked := false
+	f := r.fsm
+	for i := range reqs {
+		q := &reqs[i]
+		deniable := q.deniable()
+		if !deniable && !q.staleLook() {
+			continue
+		}
+		if !locked {
+			if !r.servesNow() {
+				return 0
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			locked = true
+			out.Index, out.Term, out.Time = f.index, r.lead.serving.Load(), max(r.lead.clock.Load().now(), f.table.Time())
+		}
+		items, answers := len(out.peeked.Items), len(out.peeked.Answers)
+		f.table.Peek(out.Time, &q.Request, &out.peeked)
+		if code := out.peeked.Items[items].Code; code == bucket.Denied || !deniable && code == bucket.Admitted {
+			out.Uncommitted[i] = true
+			answered++
+			if code == bucket.Denied {
+				r.metrics.DeniedUncommitted.Add(1)
+			}
+			continue
+		}
+		out.peeked.Items, out.peeked.Answers = out.peeked.Items[:items], out.peeked.Answers[:answers]
+	}
+	return answered
+}
+
+// commitTakes decides by an entry what is not answered yet.
+func (r *Replica) commitTakes(ctx context.Context, reqs []Request, out *Outcome) error {
+	if ctx.Err() != nil {
+		return errExpired
+	}
+	deadline, _ := ctx.Deadline()
+	b, i, err := r.gather.add(reqs, out.Uncommitted, deadline)
+	if errors.Is(err, errClosed) {
+		return r.notLeading()
+	} else if err != nil {
+		return err
+	}
+	defer b.release()
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		switch r.gather.leave(b, i) {
+		case queued:
+			return errExpired
+		case proposed:
+			return errLeft(ctx)
+		}
+	}
+	return b.collect(i, reqs, out)
+}
+
+// count notes the error of a call.
+func (r *Replica) count(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, fault.Busy):
+		r.metrics.Busy.Add(1)
+	case errors.Is(err, fault.Deadline):
+		r.metrics.Expired.Add(1)
+	case errors.Is(err, fault.OutcomeUnknown):
+		r.metrics.OutcomeUnknown.Add(1)
+	}
+}
+
+// countResults notes what an entry decided.
+func (m *Metrics) countResults(res *bucket.Results) {
+	var n [bucket.StoreFull + 1]uint64
+	for i := range res.Items {
+		n[min(res.Items[i].Code, bucket.StoreFull)]++
+	}
+	m.Admitted.Add(n[bucket.Admitted])
+	m.Denied.Add(n[bucket.Denied])
+	m.Repeated.Add(n[bucket.Repeated])
+	m.Refused.Add(n[bucket.TooOld] + n[bucket.IDReused] + n[bucket.NotHeld] + n[bucket.StoreFull])
+}
+
+// countEntry notes a committed entry.
+func (m *Metrics) countEntry(requests, bytes int, took time.Duration) {
+	m.Entries.Add(1)
+	m.EntryRequests.Add(uint64(requests))
+	m.EntryBytes.Add(uint64(bytes))
+	m.Commit.Observe(took)
+}

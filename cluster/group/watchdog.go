@@ -1,0 +1,113 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// monitorEvery is how often a replica looks at itself.
+const monitorEvery = 250 * time.Millisecond
+
+// installsPerMinute is how many snapshots a replica may be sent before it counts
+// as caught in a loop (hashicorp/raft issue 697).
+const installsPerMinute = 6
+
+// watchdog is what the monitor remembers from one look to the next.
+type watchdog struct {
+	stage    int // of the present stall: 0 none, 1 handed over, 2 reported, 3 given up
+	applied  uint64
+	installs int
+	minute   time.Time
+}
+
+// monitor looks after the replica until ctx ends: its log's memory, a stalled
+// commit, and whose leadership it is.
+func (r *Replica) monitor(ctx context.Context) {
+	tick := time.NewTicker(monitorEvery)
+	defer tick.Stop()
+	w := &watchdog{minute: time.Now()}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.pressed:
+			r.shorten(ctx)
+			continue
+		case <-tick.C:
+		}
+		r.shorten(ctx)
+		r.watchStall(ctx, w)
+		r.watchInstalls(w)
+		at := r.fsm.view.load().index
+		r.moves.pace.Store(at - min(w.applied, at))
+		w.applied = at
+		r.watchOwner()
+		r.returnToOwner(ctx)
+	}
+}
+
+// shorten keeps the log within its bound.
+func (r *Replica) shorten(ctx context.Context) {
+	switch p := r.store.Pressure(); {
+	case p > 0.5:
+		short, cancel := context.WithTimeout(ctx, monitorEvery)
+		defer cancel()
+		_ = r.await(short, func() error { r.relieve(); return nil })
+	case p < 0.25:
+		r.relax()
+	}
+}
+
+// watchStall acts when this replica leads and heartbeats but does not commit, or
+// when it does not get on with applying: it hands leadership over, then reports
+// itself broken, then gives up.
+func (r *Replica) watchStall(ctx context.Context, w *watchdog) {
+	t := &r.timers
+	age := max(r.inflight.age(), r.fsm.stuckFor())
+	if age < t.Stall {
+		w.stage = 0
+		return
+	}
+	if w.stage == 0 {
+		w.stage = 1
+		r.metrics.Stalls.Add(1)
+		r.logger.Error("the commit path is stalled", "for", age)
+		r.dropLeadership(ctx)
+	}
+	if w.stage == 1 && age >= t.Stall+t.Broken {
+		w.stage = 2
+		r.inflight.abandon(r.gather, "the replica cannot commit")
+		r.cfg.Broken(fmt.Errorf("replica %s has not committed or applied for %v", r.cfg.ID, age.Round(time.Millisecond)))
+	}
+	if w.stage == 2 && age >= t.Stall+t.Broken+t.Fatal {
+		w.stage = 3
+		r.cfg.Fatal(fmt.Errorf("replica %s has been stalled for %v and was not replaced", r.cfg.ID, age.Round(time.Millisecond)))
+	}
+}
+
+// dropLeadership hands leadership to whoever is in reach, beside the driver,
+// which is what hangs.
+func (r *Replica) dropLeadership(ctx context.Context) {
+	to := r.heir(false)
+	if rf := r.raft.Load(); rf.State() != raft.Leader || to == "" || !r.moves.try(r.timers.TransferGap) {
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, monitorEvery)
+	defer cancel()
+	_ = r.await(short, func() error { return r.handTo(to) })
+}
+
+// watchInstalls reports a replica that is sent one snapshot after the other.
+func (r *Replica) watchInstalls(w *watchdog) {
+	w.installs += r.snaps.arrivals()
+	if w.installs > installsPerMinute {
+		r.cfg.Broken(fmt.Errorf("replica %s was sent %d snapshots within a minute", r.cfg.ID, w.installs))
+		w.installs = 0
+	}
+	if time.Since(w.minute) >= time.Minute {
+		w.installs, w.minute = 0, time.Now()
+	}
+}

@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// hosts runs this node's replicas: those the control state lists under this
+// incarnation. A replica is started at most once: its state dies with it.
+type hosts struct {
+	n       *Node
+	kick    chan struct{}
+	started map[string]bool // ids ever started by this process; used by run only
+
+	mu      sync.Mutex // guards running
+	running map[string]*hosted
+}
+
+// hosted is one replica that runs here.
+type hosted struct {
+	id      string
+	parsed  control.ID
+	replica *group.Replica
+	stop    context.CancelFunc
+	done    chan struct{}
+	steps   stepper
+}
+
+func newHosts(n *Node) *hosts {
+	return &hosts{n: n, kick: make(chan struct{}, 1), started: make(map[string]bool), running: make(map[string]*hosted)}
+}
+
+func (h *hosts) wake() {
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run starts and stops replicas as the control state says, until ctx ends.
+func (h *hosts) run(ctx context.Context) error {
+	g, run := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for {
+			h.follow(run, g)
+			select {
+			case <-h.kick:
+			case <-run.Done():
+				return run.Err()
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// follow brings what runs here in line with the control state.
+func (h *hosts) follow(ctx context.Context, g *errgroup.Group) {
+	s := h.n.control.State()
+	wanted := make(map[string]bool)
+	for _, grp := range s.Groups {
+		for _, r := range grp.Replicas {
+			if r.Node != h.n.self.name || r.Incarnation != h.n.self.incarnation || r.Role == control.Missing {
+				continue
+			}
+			id := grp.ReplicaID(r)
+			wanted[id] = true
+			if h.started[id] || ctx.Err() != nil {
+				continue
+			}
+			h.started[id] = true
+			if err := h.start(ctx, g, s, grp, r); err != nil {
+				h.n.fail(fmt.Errorf("start replica %s: %w", id, err))
+				return
+			}
+		}
+	}
+	for _, x := range h.all() {
+		if !wanted[x.id] {
+			h.n.log.Info("replica is no longer wanted here", "replica", x.id)
+			x.stop()
+		}
+	}
+	h.n.refreshView()
+}
+
+func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, grp control.Group, r control.Replica) error {
+	id := grp.ReplicaID(r)
+	n := h.n
+	cfg := group.Config{
+		ID: id, Slots: s.Slots, Transport: n.peers.Raft(id),
+		Logger:     n.log.With("group", grp.ID),
+		Owner:      func() string { return n.ownerReplica(grp.ID, grp.Epoch) },
+		LinkUp:     n.replicaLink,
+		Applied:    n.replicaApplied,
+		MaxBuckets: n.bucketCap(len(s.Groups)),
+		OnLead:     func(uint64, bool) { n.wake() },
+		Broken:     func(err error) { go n.replaceBroken(grp.ID, grp.Epoch, r.Serial, err) },
+		Fatal:      n.fail,
+	}
+	if !grp.Formed && r.Role == control.Voter {
+		for _, v := range grp.Replicas {
+			cfg.Bootstrap = append(cfg.Bootstrap, grp.ReplicaID(v))
+		}
+	}
+	replica, err := group.Open(cfg)
+	if err != nil {
+		return err
+	}
+	parsed, _ := control.ParseReplicaID(id)
+	run, stop := context.WithCancel(ctx)
+	x := &hosted{id: id, parsed: parsed, replica: replica, stop: stop, done: make(chan struct{})}
+	h.mu.Lock()
+	h.running[id] = x
+	h.mu.Unlock()
+	n.log.Info("replica starts", "replica", id, "role", r.Role, "forming", cfg.Bootstrap != nil)
+	g.Go(func() error {
+		defer stop()
+		err := replica.Run(run)
+		h.mu.Lock()
+		delete(h.running, id)
+		h.mu.Unlock()
+		close(x.done)
+		n.wake()
+		if run.Err() != nil {
+			return nil
+		}
+		return err
+	})
+	g.Go(func() error {
+		n.lead(run, x)
+		return nil
+	})
+	return nil
+}
+
+// all returns the replicas that run here, by id.
+func (h *hosts) all() []*hosted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.SortedFunc(maps.Values(h.running), func(a, b *hosted) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+}
+
+// replaceBroken asks for a fresh replica in place of one that cannot commit.
+func (n *Node) replaceBroken(groupID, epoch uint32, serial uint64, reason error) {
+	n.log.Error("replica is broken and asks to be replaced", "group", groupID, "serial", serial, "reason", reason)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := n.propose(ctx, control.Replace{Group: groupID, Epoch: epoch, OldSerial: serial, Node: n.self.name})
+	if err != nil {
+		n.log.Warn("cannot replace the broken replica yet", "group", groupID, "error", err)
+	}
+}
+
+// bucketCap is this node's share of buckets for one replica.
+func (n *Node) bucketCap(groups int) int {
+	if n.cfg.MaxBuckets == 0 || groups == 0 {
+		return 0
+	}
+	return max(1, n.cfg.MaxBuckets/min(groups, 3))
+}

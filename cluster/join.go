@@ -1,0 +1,297 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/cluster/gossip"
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// formatMax is the newest format of entries, chunks and digests this program reads.
+const formatMax = 1
+
+// clusterID is the cluster this node belongs to, empty before one is known.
+func (n *Node) clusterID() string {
+	if n.control != nil {
+		if id := n.control.State().ClusterID; id != "" {
+			return id
+		}
+	}
+	if n.dir != nil {
+		return n.dir.ClusterID()
+	}
+	return ""
+}
+
+func (n *Node) gossipMeta() gossip.Meta {
+	return gossip.Meta{
+		Cluster: n.clusterID(), Peer: n.self.advertise.Peer, GRPC: n.self.advertise.GRPC,
+		Expect: n.cfg.BootstrapExpect,
+	}
+}
+
+// gossipTargets are the addresses to find the others at: those given, and
+// those of the nodes the control state knows.
+func (n *Node) gossipTargets() []string {
+	targets := slices.Clone(n.cfg.Join)
+	if n.control != nil {
+		for _, node := range n.control.State().Nodes {
+			if node.Name != n.self.name && !node.Removed {
+				targets = append(targets, node.Gossip)
+			}
+		}
+	}
+	return targets
+}
+
+// resolve finds a node's peer address. Gossip knows the newest; among several
+// processes of one name, the registered one counts.
+func (n *Node) resolve(name string) (string, bool) {
+	node, known := n.control.State().Node(name)
+	var addr string
+	for _, m := range n.gossip.Members() {
+		if m.Name != name || m.Peer == "" {
+			continue
+		}
+		if known && m.Incarnation == node.Incarnation {
+			return m.Peer, true
+		}
+		addr = m.Peer
+	}
+	if addr == "" && known {
+		addr = node.Peer
+	}
+	return addr, addr != ""
+}
+
+// joinLoop makes this process a registered member: it asks a node of a known
+// cluster, or bootstraps one when it is the one to do so. It returns an error
+// only when the cluster refuses this node.
+func (n *Node) joinLoop(ctx context.Context) error {
+	announced := ""
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		if id := n.clusterID(); id != announced {
+			if err := n.rememberCluster(id); err != nil {
+				return err
+			}
+			announced = id
+		}
+		if !n.registered() && !n.stopping.Load() {
+			if err := n.tryJoin(ctx); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// rememberCluster keeps the id on disk and tells it to others.
+func (n *Node) rememberCluster(id string) error {
+	if n.dir != nil && id != "" {
+		if err := n.dir.SetClusterID(id); err != nil {
+			return err
+		}
+	}
+	if err := n.gossip.Announce(); err != nil {
+		n.log.Warn("cannot spread the cluster id yet", "error", err)
+	}
+	return nil
+}
+
+func (n *Node) registered() bool {
+	node, ok := n.control.State().Node(n.self.name)
+	return ok && !node.Removed && node.Incarnation == n.self.incarnation
+}
+
+func (n *Node) tryJoin(ctx context.Context) error {
+	if n.control.Leads() {
+		return n.found(ctx)
+	}
+	for _, addr := range n.joinAddresses() {
+		err := n.askToJoin(ctx, addr)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, fault.Conflict):
+			return fmt.Errorf("cannot join: %w", err)
+		default:
+			n.log.Debug("join", "address", addr, "error", err)
+		}
+	}
+	if n.mayBootstrap() {
+		n.log.Info("bootstrapping a new cluster", "nodes", n.cfg.BootstrapExpect)
+		n.bootstrapped = true
+		return n.control.Bootstrap()
+	}
+	return nil
+}
+
+// joinAddresses are the gRPC addresses of nodes that know a cluster.
+func (n *Node) joinAddresses() []string {
+	own := n.clusterID()
+	var addrs []string
+	for _, m := range n.gossip.Members() {
+		if m.Name != n.self.name && m.Cluster != "" && (own == "" || own == m.Cluster) {
+			addrs = append(addrs, m.GRPC)
+		}
+	}
+	for _, node := range n.control.State().Nodes {
+		if node.Name != n.self.name && !node.Removed && !slices.Contains(addrs, node.GRPC) {
+			addrs = append(addrs, node.GRPC)
+		}
+	}
+	return addrs
+}
+
+// mayBootstrap says whether this node is the one to make a cluster: asked to,
+// nobody knows one, exactly the expected nodes are there, and it is the first by name.
+func (n *Node) mayBootstrap() bool {
+	if n.cfg.BootstrapExpect == 0 || n.bootstrapped || n.control.Existing() || n.clusterID() != "" {
+		return false
+	}
+	if n.hasJoinTarget() && !n.gossip.Reached() {
+		return false
+	}
+	members := n.gossip.Members()
+	names := make(map[string]bool, len(members))
+	for _, m := range members {
+		if m.Cluster != "" || m.Expect != n.cfg.BootstrapExpect || m.Name < n.self.name {
+			return false
+		}
+		names[m.Name] = true
+	}
+	return len(members) == n.cfg.BootstrapExpect && len(names) == len(members)
+}
+
+// hasJoinTarget says whether --join names any node but this one.
+func (n *Node) hasJoinTarget() bool {
+	return slices.ContainsFunc(n.cfg.Join, func(t string) bool {
+		return t != n.cfg.Listen.Gossip && t != n.self.advertise.Gossip
+	})
+}
+
+// found makes the cluster's first command, if it is still missing, and
+// registers this node; only the control leader does.
+func (n *Node) found(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if n.control.State().ClusterID == "" {
+		secrets := make([]byte, 32)
+		_, _ = rand.Read(secrets) // never fails
+		err := n.control.Propose(ctx, control.Found{
+			ClusterID: randomID(), Secret: secrets[:16], RoutingKey: secrets[16:],
+			Slots: n.cfg.Slots, Groups: n.cfg.Groups, Expect: max(1, n.cfg.BootstrapExpect),
+			Voters: n.cfg.ControlVoters, Policies: n.cfg.Policies,
+		})
+		if err != nil {
+			n.log.Warn("cannot found the cluster yet", "error", err)
+			return nil
+		}
+	}
+	err := n.control.Propose(ctx, control.Register{Node: n.asNode(), Supersede: true})
+	if errors.Is(err, fault.Conflict) {
+		return fmt.Errorf("cannot register: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) asNode() control.Node {
+	a := n.self.advertise
+	return control.Node{
+		Name: n.self.name, Directory: n.self.directory, Incarnation: n.self.incarnation,
+		GRPC: a.GRPC, Peer: a.Peer, Gossip: a.Gossip, HTTP: a.HTTP, Zone: n.cfg.Zone, FormatMax: formatMax,
+	}
+}
+
+func (n *Node) askToJoin(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return n.cfg.Network.Dial(ctx, addr)
+		}))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	a := n.self.advertise
+	_, err = pb.NewClusterClient(conn).Join(ctx, &pb.JoinRequest{
+		Name: n.self.name, Directory: n.self.directory, Incarnation: n.self.incarnation,
+		Grpc: a.GRPC, Peer: a.Peer, Gossip: a.Gossip, Http: a.HTTP, Zone: n.cfg.Zone,
+		ClusterId: n.clusterID(), FormatMax: formatMax,
+	})
+	return fault.FromStatus(err)
+}
+
+// Join lets a starting node in. A node that does not lead the control group
+// passes the request on to the one that does.
+func (n *Node) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+	if err := ValidateName(r.GetName()); err != nil {
+		return nil, fault.Field("name", "%v", err)
+	}
+	own := n.control.State().ClusterID
+	if r.GetClusterId() != "" && own != "" && r.GetClusterId() != own {
+		return nil, fault.New(fault.Conflict, "node %s belongs to cluster %s, this is cluster %s: clusters never merge; "+
+			"start it with an empty data directory to join this one", r.GetName(), r.GetClusterId(), own)
+	}
+	if !n.control.Leads() {
+		return callLeader(ctx, n, methodJoin, r, new(pb.JoinResponse))
+	}
+	if err := n.admit(ctx, r); err != nil {
+		return nil, err
+	}
+	return &pb.JoinResponse{ClusterId: n.control.State().ClusterID}, nil
+}
+
+// admit registers the node, then lets its control replica follow the log.
+func (n *Node) admit(ctx context.Context, r *pb.JoinRequest) error {
+	old, known := n.control.State().Node(r.GetName())
+	supersede := !known || old.Removed || old.Directory == r.GetDirectory() || !n.answers(old)
+	err := n.control.Propose(ctx, control.Register{Supersede: supersede, Node: control.Node{
+		Name: r.GetName(), Directory: r.GetDirectory(), Incarnation: r.GetIncarnation(),
+		GRPC: r.GetGrpc(), Peer: r.GetPeer(), Gossip: r.GetGossip(), HTTP: r.GetHttp(),
+		Zone: r.GetZone(), FormatMax: int(r.GetFormatMax()),
+	}})
+	if err != nil {
+		return err
+	}
+	servers, err := n.control.Servers()
+	if err != nil {
+		return fault.New(fault.Unavailable, "read control configuration: %v", err)
+	}
+	id := controlID(r.GetName(), r.GetDirectory())
+	if _, member := servers[id]; member {
+		return nil
+	}
+	if err := n.control.AddNonvoter(ctx, id); err != nil {
+		return fault.New(fault.Unavailable, "add %s to the control group: %v", r.GetName(), err)
+	}
+	return nil
+}
+
+// answers says whether the registered process of a node is there now.
+func (n *Node) answers(node control.Node) bool {
+	if node.Name == n.self.name {
+		return node.Incarnation == n.self.incarnation
+	}
+	_, up := n.peers.Link(node.Name)
+	h, ok := n.table.last(node.Name)
+	return up && ok && h.incarnation == node.Incarnation && time.Since(h.at) < time.Second
+}

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// stepEvery is how often the leader of a group compares it with the control state.
+const stepEvery = 100 * time.Millisecond
+
+// stepper remembers what one replica's leader duty has done.
+type stepper struct {
+	lastLog time.Time
+}
+
+// lead does the duties of a group's leader for one replica, whenever it leads:
+// forming the group, taking hold of its slots, and the small steps that bring
+// the raft configuration in line with the control state. Any leader resumes
+// where another stopped: all that is done is read from the two states.
+func (n *Node) lead(ctx context.Context, x *hosted) {
+	tick := time.NewTicker(stepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		st := x.replica.Status()
+		if !st.Serving || n.stopping.Load() {
+			continue
+		}
+		if err := n.step(ctx, x, &st); err != nil && ctx.Err() == nil {
+			if time.Since(x.steps.lastLog) > 5*time.Second {
+				x.steps.lastLog = time.Now()
+				n.log.Info("group step will be tried again", "group", x.parsed.Group, "error", err)
+			}
+		}
+	}
+}
+
+// step does at most one change of the group. It returns nil when there is nothing to do.
+func (n *Node) step(ctx context.Context, x *hosted, st *group.Status) error {
+	s := n.control.State()
+	g, ok := s.Group(x.parsed.Group)
+	if !ok || g.Epoch != x.parsed.Epoch {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if !g.Formed {
+		// Only after this may slots be held: a group that never formed may be made anew.
+		return n.propose(ctx, control.Form{Group: g.ID, Epoch: g.Epoch})
+	}
+	if st.HeldSlots == 0 {
+		return x.replica.Hold(ctx, s.SlotsOf(g.ID))
+	}
+	return n.stepReplicas(ctx, x.replica, g, st)
+}
+
+// stepReplicas brings the raft configuration one step nearer to the replicas listed for g.
+func (n *Node) stepReplicas(ctx context.Context, r *group.Replica, g control.Group, st *group.Status) error {
+	voters, members := set(st.Voters), set(st.Voters, st.NonVoters)
+	for _, m := range g.Replicas {
+		id := g.ReplicaID(m)
+		switch m.Role {
+		case control.Joining:
+			return n.stepJoining(ctx, r, g, m, voters, members)
+		case control.Leaving, control.Missing:
+			if members[id] {
+				return r.Remove(ctx, id)
+			}
+			if m.Role == control.Leaving {
+				return n.propose(ctx, control.Dropped{Group: g.ID, Epoch: g.Epoch, Serial: m.Serial})
+			}
+		}
+	}
+	return n.removeStrangers(ctx, r, g, members)
+}
+
+// stepJoining adds a fresh replica, waits until it is caught up, and gives it a
+// vote. A dead predecessor is removed before the promotion, a live one after it:
+// the group then never counts on more dead voters than it must.
+func (n *Node) stepJoining(ctx context.Context, r *group.Replica, g control.Group, m control.Replica, voters, members map[string]bool) error {
+	id := g.ReplicaID(m)
+	switch {
+	case voters[id]:
+		return n.propose(ctx, control.Promoted{Group: g.ID, Epoch: g.Epoch, Serial: m.Serial})
+	case !members[id]:
+		return r.AddNonvoter(ctx, id)
+	case !r.CaughtUp(id):
+		return nil
+	}
+	for _, old := range g.Replicas {
+		oldID := g.ReplicaID(old)
+		if old.Role == control.Leaving && members[oldID] && n.replicaLink(oldID) == 0 {
+			return r.Remove(ctx, oldID)
+		}
+	}
+	return r.Promote(ctx, id)
+}
+
+// removeStrangers removes members the control state no longer lists.
+func (n *Node) removeStrangers(ctx context.Context, r *group.Replica, g control.Group, members map[string]bool) error {
+	listed := make(map[string]bool, len(g.Replicas))
+	for _, m := range g.Replicas {
+		listed[g.ReplicaID(m)] = true
+	}
+	for id := range members {
+		if !listed[id] {
+			return r.Remove(ctx, id)
+		}
+	}
+	return nil
+}
+
+func set(lists ...[]string) map[string]bool {
+	out := make(map[string]bool)
+	for _, list := range lists {
+		for _, id := range list {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// ownerReplica is the id of the replica that should lead a group, empty when its owner has none that votes.
+func (n *Node) ownerReplica(groupID, epoch uint32) string {
+	g, ok := n.control.State().Group(groupID)
+	if !ok || g.Epoch != epoch {
+		return ""
+	}
+	for _, r := range g.Replicas {
+		if r.Node == g.Owner && r.Role == control.Voter {
+			return g.ReplicaID(r)
+		}
+	}
+	return ""
+}
+
+// replicaLink is how long the link to a replica's process has been up; 0 when
+// it is down, or another process has that node's name now.
+func (n *Node) replicaLink(id string) time.Duration {
+	parsed, ok := control.ParseReplicaID(id)
+	if !ok {
+		return 0
+	}
+	if parsed.Node == n.self.name {
+		if parsed.Incarnation == n.self.incarnation {
+			return time.Since(n.ready.born)
+		}
+		return 0
+	}
+	if h, ok := n.table.last(parsed.Node); !ok || h.incarnation != parsed.Incarnation || h.digest.stopping {
+		return 0
+	}
+	since, up := n.peers.Link(parsed.Node)
+	if !up {
+		return 0
+	}
+	return since
+}
+
+// replicaApplied is what a replica said last about how far it is.
+func (n *Node) replicaApplied(id string) (uint64, bool) {
+	parsed, ok := control.ParseReplicaID(id)
+	if !ok {
+		return 0, false
+	}
+	d, ok := n.table.replica(parsed.Node, parsed.Group, parsed.Epoch, parsed.Serial)
+	return d.applied, ok
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// peerTable keeps the newest digest of every other node and, out of them all,
+// who leads each group.
+type peerTable struct {
+	mu      sync.Mutex // guards heard and replaces leaders
+	heard   map[string]heard
+	leaders atomic.Pointer[map[uint32]claim] // read without the lock on every decision
+}
+
+// heard is what one node said last.
+type heard struct {
+	incarnation string
+	at          time.Time
+	digest      *digest
+}
+
+// claim is a node's word that it leads a group.
+type claim struct {
+	node    string
+	epoch   uint32
+	term    uint64
+	serving bool
+}
+
+func newPeerTable() *peerTable {
+	t := &peerTable{heard: make(map[string]heard)}
+	t.leaders.Store(&map[uint32]claim{})
+	return t
+}
+
+// hear takes in a digest and reports whether any group's leader changed by it.
+func (t *peerTable) hear(node, incarnation string, d *digest, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heard[node] = heard{incarnation, now, d}
+	return t.elect()
+}
+
+// forget drops what nodes other than those named said.
+func (t *peerTable) forget(keep map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for node := range t.heard {
+		if !keep[node] {
+			delete(t.heard, node)
+		}
+	}
+	t.elect()
+}
+
+// elect recomputes who leads: for each group the claim of the highest epoch,
+// then term. The caller holds mu.
+func (t *peerTable) elect() (changed bool) {
+	old := *t.leaders.Load()
+	leaders := make(map[uint32]claim, len(old))
+	for node, h := range t.heard {
+		for i := range h.digest.replicas {
+			r := &h.digest.replicas[i]
+			if !r.leads {
+				continue
+			}
+			c := claim{node, r.epoch, r.term, r.serving && !h.digest.stopping}
+			if best, ok := leaders[r.group]; !ok || c.newer(best) {
+				leaders[r.group] = c
+			}
+		}
+	}
+	changed = len(leaders) != len(old)
+	for g, c := range leaders {
+		changed = changed || old[g] != c
+	}
+	if changed {
+		t.leaders.Store(&leaders)
+	}
+	return changed
+}
+
+func (c claim) newer(than claim) bool {
+	if c.epoch != than.epoch {
+		return c.epoch > than.epoch
+	}
+	return c.term > than.term
+}
+
+// leader returns the newest known leader of a group.
+func (t *peerTable) leader(group uint32) (claim, bool) {
+	c, ok := (*t.leaders.Load())[group]
+	return c, ok
+}
+
+// last returns what a node said last.
+func (t *peerTable) last(node string) (heard, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.heard[node]
+	return h, ok
+}
+
+// replica finds the newest digest of one replica.
+func (t *peerTable) replica(node string, group, epoch uint32, serial uint64) (replicaDigest, bool) {
+	h, ok := t.last(node)
+	if !ok {
+		return replicaDigest{}, false
+	}
+	for _, r := range h.digest.replicas {
+		if r.group == group && r.epoch == epoch && r.serial == serial {
+			return r, true
+		}
+	}
+	return replicaDigest{}, false
+}

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// readiness is what /readyz says. A node becomes ready once it has seen all its
+// replicas promoted and every group it belongs to whole; from then on it stays
+// ready while it can reach a leader of each, so that the restart of another
+// node does not take this one out of rotation.
+type readiness struct {
+	mu   sync.Mutex // guards the rest
+	born time.Time  // when the node was made; never changes
+	once bool       // has been whole since its start
+	why  string     // why not ready; empty: ready
+}
+
+func (r *readiness) state() (ready bool, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why == "", r.why
+}
+
+// observe judges again and tells gRPC health.
+func (r *readiness) observe(n *Node) {
+	whole, why := n.whole()
+	reach, lost := n.reachesLeaders()
+	r.mu.Lock()
+	before := r.why
+	r.once = r.once || whole
+	switch {
+	case n.stopping.Load():
+		r.why = "stopping"
+	case !r.once:
+		r.why = why
+	case !reach:
+		r.why = lost
+	default:
+		r.why = ""
+	}
+	now := r.why
+	r.mu.Unlock()
+	if now == before {
+		return
+	}
+	n.server.SetServing(now == "")
+	if now == "" {
+		n.log.Info("ready: this node serves", "grpc", n.self.advertise.GRPC, "http", n.self.advertise.HTTP)
+	} else {
+		n.log.Debug("not ready", "because", now)
+	}
+}
+
+// whole says whether all replicas of this node are promoted and all its groups
+// have a leader and all their replicas.
+func (n *Node) whole() (ok bool, why string) {
+	s := n.control.State()
+	switch {
+	case s.ClusterID == "":
+		return false, "no cluster is known: waiting to join one or to be contacted"
+	case !n.registered():
+		return false, "not registered with the control group yet"
+	case len(s.Groups) == 0:
+		return false, "no placement yet: waiting for the expected nodes"
+	}
+	for _, g := range s.Groups {
+		if !hasNode(g, n.self.name) {
+			continue
+		}
+		if st := n.groupStatus(s, g); !st.Healthy {
+			return false, "group not whole yet: " + st.Problem
+		}
+	}
+	return true, ""
+}
+
+// reachesLeaders says whether every group has a leader that this node reaches.
+func (n *Node) reachesLeaders() (ok bool, why string) {
+	s := n.control.State()
+	for _, g := range s.Groups {
+		if _, led := n.groupLeader(s, g); !led {
+			return false, "a group has no leader within reach"
+		}
+	}
+	return true, ""
+}
+
+func hasNode(g control.Group, name string) bool {
+	for _, r := range g.Replicas {
+		if r.Node == name {
+			return true
+		}
+	}
+	return false
+}

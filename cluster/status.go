@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// lagAllowed is how many entries a replica may be behind its leader and still
+// count as caught up: digests are up to 50 ms old, and a busy group commits
+// some thousands of entries a second.
+const lagAllowed = 1000
+
+// Status tells how the cluster is, as this node sees it now.
+func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	n.hearSelf()
+	s := n.control.State()
+	r := &pb.StatusResponse{
+		ClusterId: s.ClusterID, Revision: s.Revision, Slots: uint32(s.Slots),
+		ControlLeader: n.controlLeader(), Nodes: n.memberStatus(s),
+	}
+	for _, g := range s.Groups {
+		st := n.groupStatus(s, g)
+		if !st.Healthy {
+			r.Problems = append(r.Problems, fmt.Sprintf("group %d: %s", g.ID, st.Problem))
+		}
+		r.Groups = append(r.Groups, st)
+	}
+	if len(s.Groups) == 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect)))
+	}
+	if r.ControlLeader == "" {
+		r.Problems = append(r.Problems, "the control group has no leader: nodes and placement cannot change")
+	}
+	r.Healthy = len(r.Problems) == 0
+	return r, nil
+}
+
+// Members lists the registered nodes.
+func (n *Node) Members(context.Context, *pb.MembersRequest) (*pb.MembersResponse, error) {
+	return &pb.MembersResponse{Nodes: n.memberStatus(n.control.State())}, nil
+}
+
+func (n *Node) memberStatus(s *control.State) []*pb.NodeStatus {
+	servers, _ := n.control.Servers() // unknown while the replica stops: shown as none
+	var nodes []*pb.NodeStatus
+	for _, node := range s.Nodes {
+		if node.Removed {
+			continue
+		}
+		st := &pb.NodeStatus{
+			Name: node.Name, Incarnation: node.Incarnation, Directory: node.Directory, State: "dead",
+			Grpc: node.GRPC, Peer: node.Peer, Gossip: node.Gossip, Http: node.HTTP, Zone: node.Zone, Control: "none",
+		}
+		if n.answers(node) {
+			st.State = "alive"
+			if h, ok := n.table.last(node.Name); ok && h.digest.stopping {
+				st.State = "draining"
+			}
+		}
+		if voter, ok := servers[controlID(node.Name, node.Directory)]; ok {
+			st.Control = "nonvoter"
+			if voter {
+				st.Control = "voter"
+			}
+		}
+		for _, g := range s.Groups {
+			if c, ok := n.table.leader(g.ID); ok && c.node == node.Name && c.epoch == g.Epoch && st.State != "dead" {
+				st.Leads++
+			}
+			if g.Owner == node.Name {
+				st.Slots += uint32(s.CountSlots(g.ID))
+			}
+			for _, m := range g.Replicas {
+				if m.Node == node.Name && m.Incarnation == node.Incarnation && m.Role == control.Voter {
+					st.Replicas++
+				}
+			}
+		}
+		nodes = append(nodes, st)
+	}
+	return nodes
+}
+
+// groupStatus judges one group. The first thing found wrong is its problem.
+func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
+	st := &pb.GroupStatus{Id: g.ID, Epoch: g.Epoch, Owner: g.Owner, Slots: uint32(s.CountSlots(g.ID))}
+	leader, led := n.groupLeader(s, g)
+	if led {
+		st.Leader, st.Term, st.Applied, st.Buckets, st.TimeNs = leader.node, leader.term, leader.applied, leader.buckets, leader.time
+	}
+	var problem string
+	lost := 0
+	for _, m := range g.Replicas {
+		r, wrong := n.replicaStatus(s, g, m, leader, led)
+		st.Members = append(st.Members, r)
+		if m.Role != control.Leaving {
+			st.Replicas = append(st.Replicas, m.Node)
+		}
+		if wrong != "" {
+			lost++
+			if problem == "" {
+				problem = fmt.Sprintf("replica on %s: %s", m.Node, wrong)
+			}
+		}
+	}
+	switch {
+	case !led && 2*lost > len(g.Replicas):
+		problem = fmt.Sprintf("no leader: %d of %d replicas are lost (%s); its buckets are held in memory by a majority, "+
+			"so it refuses all takes until a majority is back", lost, len(g.Replicas), problem)
+	case !led:
+		problem = "no leader"
+	case leader.held == 0:
+		problem = "its leader does not hold the slots yet"
+	}
+	st.Problem, st.Healthy = problem, problem == ""
+	return st
+}
+
+// leaderDigest is the newest word of a group's leader.
+type leaderDigest struct {
+	replicaDigest
+	node string
+	up   []string
+}
+
+func (n *Node) groupLeader(s *control.State, g control.Group) (leaderDigest, bool) {
+	c, ok := n.table.leader(g.ID)
+	if !ok || c.epoch != g.Epoch {
+		return leaderDigest{}, false
+	}
+	node, known := s.Node(c.node)
+	h, heard := n.table.last(c.node)
+	if !known || !heard || !n.answers(node) {
+		return leaderDigest{}, false
+	}
+	for _, r := range h.digest.replicas {
+		if r.group == g.ID && r.epoch == g.Epoch && r.serving {
+			return leaderDigest{r, c.node, h.digest.up}, true
+		}
+	}
+	return leaderDigest{}, false
+}
+
+// replicaStatus describes one replica, and what is wrong with it, if anything.
+func (n *Node) replicaStatus(s *control.State, g control.Group, m control.Replica, leader leaderDigest, led bool) (*pb.ReplicaStatus, string) {
+	r := &pb.ReplicaStatus{Node: m.Node, Serial: m.Serial, Incarnation: m.Incarnation, Role: m.Role.String()}
+	d, heard := n.table.replica(m.Node, g.ID, g.Epoch, m.Serial)
+	r.Applied, r.Chain = d.applied, d.chain
+	node, known := s.Node(m.Node)
+	current := known && !node.Removed && node.Incarnation == m.Incarnation
+	r.Reachable = current && n.answers(node) && heard
+	switch {
+	case m.Role == control.Missing:
+		return r, "missing: its node was removed and no other node is left to take its place"
+	case !current:
+		return r, "its process has ended, and what it held in memory with it"
+	case m.Role != control.Voter:
+		return r, m.Role.String()
+	case !r.Reachable:
+		return r, "not reachable"
+	case led && !slices.Contains(leader.voters, m.Serial):
+		return r, "not a voter yet"
+	case led && m.Node != leader.node && !slices.Contains(leader.up, m.Node):
+		return r, "its leader has no link to it"
+	case led && d.applied+lagAllowed < leader.applied:
+		return r, fmt.Sprintf("%d entries behind", leader.applied-d.applied)
+	}
+	return r, ""
+}
+
+// Remove declares that a node will never return. Its replicas are replaced
+// where other nodes are left.
+func (n *Node) Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
+	s := n.control.State()
+	node, ok := s.Node(r.GetNode())
+	if !ok || node.Removed {
+		return nil, fault.New(fault.NotFound, "no node is named %q", r.GetNode())
+	}
+	if !n.control.Leads() {
+		return callLeader(ctx, n, methodRemove, r, new(pb.RemoveResponse))
+	}
+	if n.answers(node) {
+		return nil, fault.New(fault.Conflict, "node %s is running: stop it first; remove is for a node that will never return", node.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := n.control.Propose(ctx, control.Remove{Name: node.Name}); err != nil {
+		return nil, err
+	}
+	n.log.Info("node removed for good", "removed", node.Name)
+	return &pb.RemoveResponse{}, nil
+}

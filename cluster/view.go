@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+// view is everything a decision reads, frozen: the control state, its policies
+// compiled, and the replicas that run here by group id. A new one replaces it.
+type view struct {
+	state    *control.State
+	index    *policy.Index
+	replicas map[uint32]*group.Replica // of the current epoch only
+}
+
+// refreshView makes a new view when the control state or the replicas changed.
+func (n *Node) refreshView() {
+	s := n.control.State()
+	old := n.view.Load()
+	v := &view{state: s, replicas: make(map[uint32]*group.Replica)}
+	for _, x := range n.hosts.all() {
+		if g, ok := s.Group(x.parsed.Group); ok && g.Epoch == x.parsed.Epoch && member(g, x.parsed.Serial) {
+			v.replicas[g.ID] = x.replica
+		}
+	}
+	switch {
+	case old != nil && old.index != nil && old.state.Policies == s.Policies:
+		v.index = old.index
+	case s.Policies != nil:
+		index, err := policy.Compile(s.Policies, keys(s))
+		if err != nil {
+			// The set was validated before it was agreed on: a node that cannot
+			// read it must not decide by an older one.
+			n.fail(err)
+			return
+		}
+		v.index = index
+	}
+	n.view.Store(v)
+	if old == nil || old.state != s {
+		n.routing.changed()
+	}
+}
+
+func member(g control.Group, serial uint64) bool {
+	for _, r := range g.Replicas {
+		if r.Serial == serial {
+			return true
+		}
+	}
+	return false
+}
+
+func keys(s *control.State) policy.Keys {
+	k := policy.Keys{Slots: s.Slots}
+	copy(k.Secret[:], s.Secret)
+	copy(k.Routing[:], s.RoutingKey)
+	return k
+}
+
+// placed says whether requests can be decided at all.
+func (v *view) placed() bool {
+	return v != nil && v.index != nil && len(v.state.Groups) > 0
+}

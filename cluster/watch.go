@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/transport"
+)
+
+// watchLoop keeps this node's own digest fresh and notices changes of leaders.
+func (n *Node) watchLoop(ctx context.Context) error {
+	tick := time.NewTicker(digestEvery)
+	defer tick.Stop()
+	for {
+		n.hearSelf()
+		n.ready.observe(n)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// digestEvery is how old this node's own digest may be when it is sent.
+const digestEvery = 50 * time.Millisecond
+
+// hearSelf takes this node's own state in as if another node had told it.
+func (n *Node) hearSelf() {
+	d := n.observe()
+	n.ownBytes.Store(new(appendDigest(nil, d)))
+	if n.table.hear(n.self.name, n.self.incarnation, d, time.Now()) {
+		n.leadersChanged()
+	}
+}
+
+// ownDigest is called by every link for every ping.
+func (n *Node) ownDigest() []byte {
+	if b := n.ownBytes.Load(); b != nil {
+		return *b
+	}
+	return appendDigest(nil, &digest{})
+}
+
+func (n *Node) onDigest(from transport.From, b []byte) {
+	d, err := parseDigest(b)
+	if err != nil {
+		n.log.Debug("digest not understood", "from", from.Node, "error", err)
+		return
+	}
+	if n.table.hear(from.Node, from.Incarnation, d, time.Now()) {
+		n.leadersChanged()
+	}
+}
+
+func (n *Node) onLink(node string, up bool) {
+	n.log.Info("link", "to", node, "up", up)
+	n.wake()
+}
+
+// observe reads this node's own state.
+func (n *Node) observe() *digest {
+	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load()}
+	for _, node := range n.control.State().Nodes {
+		if _, up := n.peers.Link(node.Name); up {
+			d.up = append(d.up, node.Name)
+		}
+	}
+	for _, x := range n.hosts.all() {
+		st := x.replica.Status()
+		r := replicaDigest{
+			group: x.parsed.Group, epoch: x.parsed.Epoch, serial: x.parsed.Serial,
+			applied: st.Applied, chain: st.Chain, term: st.Term, leads: st.Leading, serving: st.Serving,
+			buckets: uint64(st.Buckets), held: uint64(st.HeldSlots), time: st.Time,
+		}
+		if st.Leading {
+			for _, id := range st.Voters {
+				if v, ok := control.ParseReplicaID(id); ok {
+					r.voters = append(r.voters, v.Serial)
+				}
+			}
+		}
+		d.replicas = append(d.replicas, r)
+	}
+	return d
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringlimit/ringlimit/cluster"
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+func serveCommand() *cobra.Command {
+	var (
+		cfg         cluster.Config
+		policies    string
+		logLevel    string
+		replaceWait time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "serve --name NAME --grpc ADDR --peer ADDR --gossip ADDR --http ADDR",
+		Short: "Run one node of a cluster",
+		Long: "serve runs one node. Give every first node the same --bootstrap-expect N and --join: once N are there, one of\n" +
+			"them makes the cluster and takes the others in. A node that comes back to its --data-dir needs neither.\n" +
+			"SIGTERM hands leadership over and ends the process; the node stays a member. A second signal ends it at once.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(logLevel)
+			if err != nil {
+				return usageError{err}
+			}
+			cfg.Logger = log
+			cfg.Version = version()
+			if policies != "" && cfg.BootstrapExpect > 0 {
+				if cfg.Policies, err = readPolicies(policies); err != nil {
+					return err
+				}
+			} else if policies != "" {
+				log.Info("--policies is ignored: only a node that bootstraps a cluster reads it; the cluster has its own")
+			}
+			return serve(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Name, "name", "", "stable `NAME` of the node, unique in the cluster")
+	f.StringVar(&cfg.Listen.GRPC, "grpc", "127.0.0.1:7600", "`ADDR` to listen on for callers")
+	f.StringVar(&cfg.Listen.Peer, "peer", "127.0.0.1:7601", "`ADDR` to listen on for other nodes: raft, pings, forwarded takes")
+	f.StringVar(&cfg.Listen.Gossip, "gossip", "127.0.0.1:7602", "`ADDR` to listen on for gossip, TCP and UDP")
+	f.StringVar(&cfg.Listen.HTTP, "http", "127.0.0.1:7700", "`ADDR` to listen on for /metrics, /healthz and /readyz")
+	f.StringVar(&cfg.Advertise.GRPC, "advertise-grpc", "", "`ADDR` callers use, if not --grpc")
+	f.StringVar(&cfg.Advertise.Peer, "advertise-peer", "", "`ADDR` other nodes use, if not --peer")
+	f.StringVar(&cfg.Advertise.Gossip, "advertise-gossip", "", "`ADDR` other nodes gossip to, if not --gossip")
+	f.StringVar(&cfg.Advertise.HTTP, "advertise-http", "", "`ADDR` monitors use, if not --http")
+	f.StringVar(&cfg.DataDir, "data-dir", "", "`DIR` for the control state; without it even that is in memory")
+	f.StringSliceVar(&cfg.Join, "join", nil, "gossip addresses of other nodes, `HOST:PORT,…`")
+	f.IntVar(&cfg.BootstrapExpect, "bootstrap-expect", 0, "make a cluster of `N` nodes, if none is known yet")
+	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster")
+	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
+	f.IntVar(&cfg.ControlVoters, "control-voters", 3, "voters of the control group of a new cluster: 1, 3 or 5")
+	f.DurationVar(&replaceWait, "replace-after", 10*time.Minute, "how long a node may be dead before its replicas move elsewhere")
+	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", 30*time.Second, "how long SIGTERM waits for leadership to be handed over")
+	f.StringVar(&cfg.Zone, "zone", "", "failure zone of the node, shown by status")
+	f.IntVar(&cfg.MaxBuckets, "max-buckets", 0, "cap on buckets this node holds; above it takes on new keys are refused; 0: none")
+	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}
+
+// serve runs a node until a signal ends it.
+func serve(ctx context.Context, cfg cluster.Config) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	n, err := cluster.Open(cfg)
+	if err != nil {
+		return err
+	}
+	a := n.Addresses()
+	cfg.Logger.Info("listening", "node", cfg.Name, "version", cfg.Version, "incarnation", n.Incarnation(),
+		"grpc", a.GRPC, "peer", a.Peer, "gossip", a.Gossip, "http", a.HTTP)
+	context.AfterFunc(ctx, stop) // from here a second signal ends the process
+	return n.Run(ctx)
+}
+
+func newLogger(level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+}
+
+func readPolicies(path string) (*policy.Set, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--policies: %w", err)
+	}
+	return policy.Parse(path, data)
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "rlnode", version()) },
+	}
+}

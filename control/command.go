@@ -1,0 +1,175 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+// Command is one of the types of this file.
+type Command interface {
+	kind() string
+	// apply does the command to s, which is a clone. With an error it may have
+	// done a part: the clone is thrown away.
+	apply(s *State) (changed bool, err error)
+}
+
+// Found is the first command of a cluster; any later one is refused. All
+// policies get version 1.
+type Found struct {
+	ClusterID  string      `json:"cluster_id"`
+	Secret     []byte      `json:"secret"`      // 16 bytes
+	RoutingKey []byte      `json:"routing_key"` // 16 bytes
+	Slots      int         `json:"slots"`       // 1 … 65,536
+	Groups     int         `json:"groups"`      // 0: one per node
+	Expect     int         `json:"expect"`      // ≥ 1
+	Voters     int         `json:"voters"`      // 1, 3 or 5
+	Policies   *policy.Set `json:"policies"`    // nil: none, and home [tenant]
+}
+
+// Register makes a node known, or known under a new incarnation or new addresses.
+type Register struct {
+	Node Node `json:"node"` // Removed and Past are ignored
+	// Supersede lets it take a name from another data directory: the proposer
+	// checked that the node of that name does not answer.
+	Supersede bool `json:"supersede"`
+}
+
+// Place makes the first placement, once Expect nodes are registered.
+type Place struct{}
+
+// Form marks a group as formed: it has a leader that holds its slots.
+type Form struct {
+	Group uint32 `json:"group"`
+	Epoch uint32 `json:"epoch"`
+}
+
+// Reform makes a group that never formed anew, with the next epoch and replicas
+// on the present incarnations.
+type Reform struct {
+	Group uint32 `json:"group"`
+	Epoch uint32 `json:"epoch"` // the one it has now
+}
+
+// Replace begins a step: the old replica is Leaving, a new one is Joining on
+// Node's present incarnation. One step at a time in a group; but a Joining
+// replica may itself be replaced.
+type Replace struct {
+	Group     uint32 `json:"group"`
+	Epoch     uint32 `json:"epoch"`
+	OldSerial uint64 `json:"old_serial"`
+	Node      string `json:"node"`
+}
+
+// Promoted says that a joining replica is a voter now.
+type Promoted struct {
+	Group  uint32 `json:"group"`
+	Epoch  uint32 `json:"epoch"`
+	Serial uint64 `json:"serial"`
+}
+
+// Dropped says that a leaving replica is in no raft configuration any more.
+type Dropped struct {
+	Group  uint32 `json:"group"`
+	Epoch  uint32 `json:"epoch"`
+	Serial uint64 `json:"serial"`
+}
+
+// Miss marks a replica whose node is removed as missing, because no node is left
+// to take its place.
+type Miss struct {
+	Group  uint32 `json:"group"`
+	Epoch  uint32 `json:"epoch"`
+	Serial uint64 `json:"serial"`
+}
+
+// Remove declares that a node will never return.
+type Remove struct {
+	Name string `json:"name"`
+}
+
+// kinds makes an empty command of each kind.
+var kinds = map[string]func() Command{
+	"found":    func() Command { return new(Found) },
+	"register": func() Command { return new(Register) },
+	"place":    func() Command { return new(Place) },
+	"form":     func() Command { return new(Form) },
+	"reform":   func() Command { return new(Reform) },
+	"replace":  func() Command { return new(Replace) },
+	"promoted": func() Command { return new(Promoted) },
+	"dropped":  func() Command { return new(Dropped) },
+	"miss":     func() Command { return new(Miss) },
+	"remove":   func() Command { return new(Remove) },
+}
+
+func (Found) kind() string    { return "found" }
+func (Register) kind() string { return "register" }
+func (Place) kind() string    { return "place" }
+func (Form) kind() string     { return "form" }
+func (Reform) kind() string   { return "reform" }
+func (Replace) kind() string  { return "replace" }
+func (Promoted) kind() string { return "promoted" }
+func (Dropped) kind() string  { return "dropped" }
+func (Miss) kind() string     { return "miss" }
+func (Remove) kind() string   { return "remove" }
+
+// commandVersion is the first byte of every entry of the control log.
+const commandVersion = 1
+
+// envelope follows the version byte, as JSON.
+type envelope struct {
+	Kind    string          `json:"kind"`
+	Command json.RawMessage `json:"command"`
+}
+
+// Encode returns the log entry of a command.
+func Encode(c Command) []byte {
+	body, err := json.Marshal(c)
+	if err != nil {
+		panic(fmt.Sprintf("encode %s: %v", c.kind(), err)) // strings and numbers: cannot fail
+	}
+	b, err := json.Marshal(envelope{c.kind(), body})
+	if err != nil {
+		panic(fmt.Sprintf("encode %s: %v", c.kind(), err))
+	}
+	return append([]byte{commandVersion}, b...)
+}
+
+// decode is the inverse of Encode; it refuses whatever Encode cannot have written.
+func decode(data []byte) (Command, error) {
+	if len(data) == 0 {
+		return nil, fmt.Errorf("empty command")
+	}
+	if data[0] != commandVersion {
+		return nil, fmt.Errorf("command version %d, this build knows %d", data[0], commandVersion)
+	}
+	var e envelope
+	if err := strict(data[1:], &e); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
+	}
+	make, ok := kinds[e.Kind]
+	if !ok {
+		return nil, fmt.Errorf("command of unknown kind %q", e.Kind)
+	}
+	c := make()
+	if err := strict(e.Command, c); err != nil {
+		return nil, fmt.Errorf("command %s: %w", e.Kind, err)
+	}
+	return c, nil
+}
+
+// strict reads one JSON value without unknown fields and with nothing after it.
+func strict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("more after the end")
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package arch
+
+// Module is the import path of the repository's root; the api and client
+// modules lie beneath it.
+const Module = "github.com/ringlimit/ringlimit"
+
+// Direction says which other packages of this repository a part of it may
+// import. Paths are relative to Module and stand for everything beneath them.
+// The longest Of that fits a package is its rule, and a part may always import
+// itself. A package without a rule is a violation: decide where it belongs.
+type Direction struct {
+	Of  string
+	May []string
+	Why string
+}
+
+// Directions is the shape of the repository, from the leaves to the binary.
+var Directions = []Direction{
+	{
+		Of:  "bucket",
+		Why: "every replica must decide alike from the log alone, so the arithmetic knows nothing of who asks, routes or carries",
+	},
+	{
+		Of:  "ring",
+		Why: "placement is a function of names and numbers; a test must be able to ask it about any cluster there could be",
+	},
+	{
+		Of:  "api",
+		Why: "callers of other modules depend on the contract; it must not drag a node in",
+	},
+	{
+		Of:  "internal",
+		Why: "these are leaves: what they need comes in as an argument, so that any package may use them without a cycle",
+	},
+	{
+		Of:  "policy",
+		May: []string{"bucket", "api/route", "api/fault"},
+		Why: "a policy turns a request into limits and keys; where those are kept and who leads is not its business",
+	},
+	{
+		Of:  "control",
+		May: []string{"ring", "policy", "api/fault"},
+		Why: "the agreed configuration is a deterministic state machine: it plans, the cluster acts",
+	},
+	{
+		Of:  "transport",
+		May: []string{"api", "policy", "bucket"},
+		Why: "it carries messages; if it knew groups or placement, every change of those would change the wire",
+	},
+	{
+		Of:  "cluster/group",
+		May: []string{"bucket", "api", "internal"},
+		Why: "one replica of one group must run in a test without a node, a ring or a policy around it",
+	},
+	{
+		Of:  "cluster",
+		May: []string{"transport", "control", "ring", "policy", "bucket", "api", "internal"},
+		Why: "the node is where all parts meet; nothing but the binary and the benches may stand above it",
+	},
+	{
+		Of:  "client",
+		May: []string{"api"},
+		Why: "an application that links the client must not link raft, gossip or the node",
+	},
+	{
+		Of:  "cmd",
+		May: []string{"cluster", "client", "api", "policy", "bucket", "bench/load", "examples"},
+		Why: "a command parses flags and calls; what only it can reach cannot be tested without a process",
+	},
+	{
+		Of:  "bench",
+		May: []string{"cluster", "client", "api", "policy", "bucket"},
+		Why: "benches and faults use what users use, so that their figures are the users' figures",
+	},
+	{
+		Of:  "examples",
+		May: []string{"cluster", "client", "api", "policy", "bucket"},
+		Why: "an example that needs an inner package shows that the public one lacks something",
+	},
+}
+
+// Pure are the packages that are told the time and everything else: no
+// goroutine, clock, socket, file, log, metric or chance.
+var Pure = []string{"bucket", "policy", "ring", "control"}
+
+// pureWhy is the reason behind Pure.
+const pureWhy = "pure packages give the same result for the same arguments on every machine, in every replay and in every test"
+
+// impureImports are standard and foreign packages, with all beneath them, that
+// a pure package has no use for.
+var impureImports = []string{
+	"context", "crypto/rand", "expvar", "log", "math/rand", "net", "os", "runtime", "syscall",
+	"github.com/hashicorp/go-hclog", "github.com/hashicorp/go-metrics", "github.com/hashicorp/memberlist",
+	"github.com/hashicorp/raft", "github.com/prometheus", "golang.org/x/net", "golang.org/x/sync",
+	"golang.org/x/sys", "google.golang.org/grpc",
+}
+
+// clockCalls are the functions of package time that read or wait for a clock.
+// Durations and their parsing are values and welcome.
+var clockCalls = []string{
+	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+}
+
+// vagueNames are package names that say nothing about what belongs inside.
+var vagueNames = []string{
+	"base", "common", "helper", "helpers", "misc", "model", "models", "shared", "types", "util", "utils",
+}
+
+// vagueWhy is the reason behind vagueNames.
+const vagueWhy = "such a package attracts whatever has no home; name it after what it provides"

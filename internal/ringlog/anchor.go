@@ -1,0 +1,87 @@
+package ringlog
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Anchor returns the stamp of the newest stamped entry present and when that
+// entry arrived here, with its monotonic reading. Group time is at least stamp
+// plus the time since then, because an entry arrives after it was stamped. When
+// a suffix is cut off the entry before it counts again. ok is false if there was
+// never a stamp.
+func (s *Store) Anchor() (stamp int64, received time.Time, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.newest != 0 {
+		e := s.at(s.newest)
+		return e.stamp, s.epoch.Add(e.received), true
+	}
+	return s.base.stamp, s.epoch.Add(s.base.received), s.base.ok
+}
+
+// Restored tells the log that a snapshot up to index, an entry of term, with
+// group time stamp was restored: older entries are dropped, and the anchor is
+// (stamp, now) unless a stamped entry above index is present.
+//
+// Entries above index stay even if they are of a deposed leader: raft compares
+// and cuts them itself. For that it must find the snapshot's own term at index,
+// so a differing entry there is replaced by an empty one of the right term;
+// otherwise the leader would send the same snapshot for ever (hashicorp/raft
+// issue 697). It is never sent on: that takes the entry before it, which is gone.
+func (s *Store) Restored(index, term uint64, stamp int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.empty() || index < s.lo:
+	case index >= s.hi:
+		s.dropPrefix(s.hi)
+	default:
+		s.keepAbove(index, term)
+	}
+	s.base = anchor{stamp, time.Since(s.epoch), true}
+	if s.bytes <= s.bound/2 {
+		s.called = false
+	}
+}
+
+// keepAbove drops what is below index and makes the entry there one of term.
+// The caller holds mu; lo ≤ index < hi.
+func (s *Store) keepAbove(index, term uint64) {
+	s.dropPrefix(index - 1)
+	e := s.at(index)
+	s.bytes -= len(e.data)
+	*e = entry{term: term, typ: raft.LogNoop, received: e.received}
+	if s.newest == index {
+		s.newest = 0
+	}
+}
+
+// Pressure is the memory in use as a share of the bound; above 0.5 a snapshot
+// was asked for.
+func (s *Store) Pressure() float64 {
+	return float64(s.Bytes()) / float64(s.bound)
+}
+
+// Bytes is the memory in use by entries.
+func (s *Store) Bytes() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.bytes
+}
+
+// Fit is how many of the present entries, counted from the newest, take at most
+// half of the bound less a margin: what a snapshot should leave.
+func (s *Store) Fit() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	room := s.bound / 3
+	for i := s.hi; i >= s.lo && i > 0; i-- {
+		room -= len(s.at(i).data) + entryOverhead
+		if room < 0 {
+			return s.hi - i
+		}
+	}
+	return s.hi + 1 - s.lo
+}

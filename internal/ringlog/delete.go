@@ -1,0 +1,67 @@
+package ringlog
+
+// DeleteRange drops the entries first … last, both included. Raft deletes either
+// a prefix, after a snapshot, or a suffix that another leader overrules.
+func (s *Store) DeleteRange(first, last uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.empty() || last < s.lo || first > s.hi || first > last {
+		return nil
+	}
+	if first <= s.lo {
+		s.dropPrefix(min(last, s.hi))
+	} else {
+		s.dropSuffix(first)
+	}
+	if s.bytes <= s.bound/2 {
+		s.called = false
+	}
+	if n := len(s.ring); n > minSlots && s.hi-s.lo+1 < uint64(n/8) {
+		s.resize(n / 2)
+	}
+	return nil
+}
+
+// dropPrefix drops all up to index last. A stamp among them is known for good,
+// so it stays the anchor until a newer one comes. The caller holds mu.
+func (s *Store) dropPrefix(last uint64) {
+	if s.newest != 0 && s.newest <= last {
+		e := s.at(s.newest)
+		s.base = anchor{e.stamp, e.received, true}
+		s.newest = 0
+	}
+	for i := s.lo; i <= last; i++ {
+		s.clear(i)
+	}
+	s.lo = last + 1
+}
+
+// dropSuffix drops all from index first on. The caller holds mu.
+func (s *Store) dropSuffix(first uint64) {
+	for i := first; i <= s.hi; i++ {
+		s.clear(i)
+	}
+	s.hi = first - 1
+	if s.newest >= first {
+		s.findNewest(s.hi)
+	}
+}
+
+// findNewest makes the last stamped entry at or below index from the newest one.
+// The caller holds mu.
+func (s *Store) findNewest(from uint64) {
+	s.newest = 0
+	for i := from; i >= s.lo && i > 0; i-- {
+		if s.at(i).stamped {
+			s.newest = i
+			return
+		}
+	}
+}
+
+// clear forgets entry i. The caller holds mu.
+func (s *Store) clear(i uint64) {
+	e := s.at(i)
+	s.bytes -= len(e.data) + entryOverhead
+	*e = entry{}
+}

@@ -1,0 +1,240 @@
+package simnet
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// pipe is one direction of a stream. n.mu guards it.
+type pipe struct {
+	path  *path
+	queue []segment
+	size  int       // bytes in queue
+	last  time.Time // arrival of the newest segment: later ones do not overtake it
+	end   error     // after the queue: io.EOF or a reset; nil while open
+	endAt time.Time
+	gone  bool // the reading end is closed: further bytes are refused
+}
+
+// segment is what one Write put on its way.
+type segment struct {
+	data []byte
+	at   time.Time // when it arrives
+}
+
+// arrival returns when what is sent now arrives, keeping the order.
+func (p *pipe) arrival() time.Time {
+	if at := time.Now().Add(p.path.delay); at.After(p.last) {
+		p.last = at
+	}
+	return p.last
+}
+
+// take copies what has arrived into b. If nothing has, it returns when the next
+// thing will (zero: not known), or the end of the stream.
+func (p *pipe) take(b []byte) (n int, next time.Time, err error) {
+	if p.path.blocked() {
+		return 0, time.Time{}, nil
+	}
+	now := time.Now()
+	for n < len(b) && len(p.queue) > 0 {
+		s := &p.queue[0]
+		if s.at.After(now) {
+			break
+		}
+		k := copy(b[n:], s.data)
+		n += k
+		if s.data = s.data[k:]; len(s.data) == 0 {
+			p.queue[0] = segment{}
+			p.queue = p.queue[1:]
+		}
+	}
+	p.size -= n
+	switch {
+	case n > 0:
+		return n, time.Time{}, nil
+	case len(p.queue) > 0:
+		return 0, p.queue[0].at, nil
+	case p.end != nil && p.endAt.After(now):
+		return 0, p.endAt, nil
+	default:
+		return 0, time.Time{}, p.end
+	}
+}
+
+// ended reports a reset that has arrived, whatever is still unread.
+func (p *pipe) reset() bool {
+	return p.end != nil && p.end != io.EOF && !p.path.blocked() && !p.endAt.After(time.Now())
+}
+
+// conn is one end of a stream. n.mu guards its fields.
+type conn struct {
+	n             *Network
+	h             *host
+	peer          *conn
+	local, remote Addr
+	in, out       *pipe
+	err           error // this end is closed or broken
+	rd, wd        time.Time
+	wake          chan struct{} // closed and replaced when a waiting Read or Write should look again
+}
+
+// Read returns bytes that have arrived, io.EOF after the other end closed, or
+// ECONNRESET after its host died.
+func (c *conn) Read(b []byte) (int, error) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	for {
+		if err := c.usable(c.rd); err != nil {
+			return 0, c.wrap("read", err)
+		}
+		if len(b) == 0 {
+			return 0, nil
+		}
+		n, next, err := c.in.take(b)
+		if n > 0 {
+			c.peer.notify() // there is room again
+			return n, nil
+		}
+		if err == io.EOF {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, c.wrap("read", err)
+		}
+		c.wait(earlier(next, c.rd))
+	}
+}
+
+// Write hands all of b to the network, waiting while bufferSize bytes are
+// unread. It fails with EPIPE when the other end is closed.
+func (c *conn) Write(b []byte) (int, error) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	c.out.path.writes++
+	done := 0
+	for {
+		if err := c.usable(c.wd); err != nil {
+			return done, c.wrap("write", err)
+		}
+		if c.in.reset() {
+			return done, c.wrap("write", syscall.ECONNRESET)
+		}
+		if c.out.gone && !c.out.path.blocked() {
+			return done, c.wrap("write", syscall.EPIPE)
+		}
+		if room := bufferSize - c.out.size; room > 0 && done < len(b) {
+			k := min(room, len(b)-done)
+			c.out.queue = append(c.out.queue, segment{append([]byte(nil), b[done:done+k]...), c.out.arrival()})
+			c.out.size += k
+			done += k
+			c.peer.notify()
+		}
+		if done == len(b) {
+			return done, nil
+		}
+		c.wait(c.wd)
+	}
+}
+
+// usable reports why a Read or Write with this deadline must fail now.
+func (c *conn) usable(deadline time.Time) error {
+	if c.err != nil {
+		return c.err
+	}
+	if !deadline.IsZero() && !time.Now().Before(deadline) {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// wait gives up the lock until the connection changes or the moment comes
+// (zero: never).
+func (c *conn) wait(until time.Time) {
+	wake := c.wake
+	c.n.mu.Unlock()
+	defer c.n.mu.Lock()
+	if until.IsZero() {
+		<-wake
+		return
+	}
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-wake:
+	case <-t.C:
+	}
+}
+
+// notify wakes a waiting Read and Write of this end. n.mu is held.
+func (c *conn) notify() {
+	close(c.wake)
+	c.wake = make(chan struct{})
+}
+
+// Close ends the stream: the other end reads what was written, then io.EOF.
+// Reads and writes that wait at this end return net.ErrClosed.
+func (c *conn) Close() error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.err == net.ErrClosed {
+		return c.wrap("close", net.ErrClosed)
+	}
+	c.die(net.ErrClosed, false)
+	return nil
+}
+
+// die breaks this end with err, and tells the other end by a reset or, if not
+// reset, by the end of the stream. n.mu is held.
+func (c *conn) die(err error, reset bool) {
+	if c.err == nil {
+		c.out.end, c.out.endAt = io.EOF, c.out.arrival()
+		if reset {
+			c.out.end = syscall.ECONNRESET
+		}
+	}
+	c.err = err
+	c.in.gone = true
+	c.in.queue, c.in.size = nil, 0
+	delete(c.h.conns, c)
+	c.notify()
+	c.peer.notify()
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline sets both deadlines; a time passed wakes who waits.
+func (c *conn) SetDeadline(t time.Time) error { return c.deadline(&c.rd, &c.wd, t) }
+
+// SetReadDeadline sets the deadline of present and later reads.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.deadline(&c.rd, &c.rd, t) }
+
+// SetWriteDeadline sets the deadline of present and later writes.
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.deadline(&c.wd, &c.wd, t) }
+
+func (c *conn) deadline(a, b *time.Time, t time.Time) error {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.err != nil {
+		return c.wrap("set deadline", c.err)
+	}
+	*a, *b = t, t
+	c.notify()
+	return nil
+}
+
+func (c *conn) wrap(op string, err error) error {
+	return &net.OpError{Op: op, Net: "sim", Source: c.local, Addr: c.remote, Err: err}
+}
+
+// earlier returns the earlier of two moments, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,143 @@
+package transport
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// A ping's number is the sender's clock (ns since its start), so that a number
+// that comes back says by itself how old it is. The body is the newest number of
+// the other side, the cluster id, and the digest.
+
+// pulse pings all links every 50 ms, expires calls, and gives up connections
+// on which nothing is heard.
+func (p *Peers) pulse(ctx context.Context) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var digest []byte
+		if p.cfg.Digest != nil {
+			digest = p.cfg.Digest()
+		}
+		if len(digest) > maxDigest {
+			digest = nil
+		}
+		cluster := p.cluster()
+		for _, l := range p.all() {
+			l.tick(digest, cluster)
+		}
+	}
+}
+
+// tick is the pulse of one link. It does not wait for the network.
+func (l *link) tick(digest []byte, cluster string) {
+	c := l.cur.Load()
+	if c == nil {
+		return
+	}
+	now := l.p.now()
+	switch {
+	case c.silent(now):
+		c.end(errors.New("nothing heard"))
+		return
+	case c.idle(now):
+		c.end(errors.New("not needed"))
+		return
+	}
+	c.expire(now)
+	if !l.fresh(c) {
+		l.mu.Lock()
+		l.setUp(false)
+		l.mu.Unlock()
+	}
+	c.ping(digest, cluster)
+}
+
+// ping sends a ping; also what waits for one goes out with it.
+func (c *conn) ping(digest []byte, cluster string) {
+	_, _ = c.out.add(soon, kindPing, 0, uint64(c.l.p.now()), func(b []byte) []byte {
+		b = binary.AppendUvarint(b, uint64(c.theirs.Load()))
+		b = appendBytes(b, cluster)
+		return append(b, digest...)
+	})
+}
+
+// pinged handles a ping of the other side.
+func (c *conn) pinged(f frame) error {
+	d := decoder{b: f.body}
+	echo, cluster := int64(d.uint()), d.name()
+	if d.bad {
+		return errFrame
+	}
+	p := c.l.p
+	if mine := p.cluster(); differ(mine, cluster) {
+		return errors.New("node " + c.from.Node + " belongs to cluster " + cluster + ", this node to " + mine)
+	}
+	first := c.theirs.Swap(int64(f.number)) == 0
+	if echo > c.echo.Load() && echo <= p.now() {
+		c.echo.Store(echo)
+		c.l.mu.Lock()
+		if c.l.cur.Load() == c && c.l.fresh(c) {
+			c.l.setUp(true)
+		}
+		c.l.mu.Unlock()
+	}
+	if first {
+		c.ping(nil, p.cluster()) // so that both sides are up after one round trip
+	}
+	if len(d.b) > 0 && p.cfg.OnDigest != nil {
+		p.cfg.OnDigest(c.from, d.b)
+	}
+	return nil
+}
+
+// notify tells OnLink what changed, until ctx ends.
+func (p *Peers) notify(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.news:
+		}
+		for _, l := range p.all() {
+			l.announce()
+		}
+	}
+}
+
+// announce tells OnLink of a change of this link since the last time. Called by
+// the notifier only.
+func (l *link) announce() {
+	l.mu.Lock()
+	was, is := l.told, told{up: l.up, downs: l.downs}
+	l.told = is
+	l.mu.Unlock()
+	on := l.p.cfg.OnLink
+	if on == nil {
+		return
+	}
+	if was.up && was.downs != is.downs {
+		l.p.log.Info("peer: link down", "node", l.node)
+		on(l.node, false)
+		was.up = false
+	}
+	if !was.up && is.up {
+		l.p.log.Info("peer: link up", "node", l.node)
+		on(l.node, true)
+	}
+}
+
+// tell wakes the notifier.
+func (p *Peers) tell() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,149 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/api/wire"
+)
+
+// Backend is the node behind the server. All methods are called by many
+// goroutines at once. Errors should be of a fault kind; others are INTERNAL.
+type Backend interface {
+	// Decide answers the requests of m: exactly one result each, in order, for
+	// a unary call, a batch and a message of a stream alike. Each request is
+	// well formed (cost in range, ids named properly, counts bounded), each
+	// Sent carries its session; Acked and Revision are of streams only. It
+	// returns when all are answered, and soon after ctx is done. m is the
+	// callee's until it returns, no longer; strings in it may be kept, but hold
+	// on to the whole message.
+	Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result
+	// Routing returns the newest routing, never nil. It is shared: nobody changes it.
+	Routing() *pb.Routing
+	// RoutingChanged returns a channel that is closed at the next change. Who
+	// asks for it before Routing misses none.
+	RoutingChanged() <-chan struct{}
+
+	Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error)
+	Status(ctx context.Context, r *pb.StatusRequest) (*pb.StatusResponse, error)
+	Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error)
+	Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error)
+}
+
+// ServerOptions are the limits of a server. The zero value is ready to use.
+type ServerOptions struct {
+	Logger   *slog.Logger        // nil: slog.Default
+	Timeout  time.Duration       // of a decision whose caller names no deadline, and its upper bound; 0: 10 s
+	Inflight int                 // messages of one stream being decided; more are answered BUSY; 0: 64
+	GRPC     []grpc.ServerOption // more options, such as credentials
+}
+
+// What one connection and one stream may hold. The windows are static because
+// measuring them costs pings, and large enough for a few full messages.
+const (
+	maxStreams       = 256     // per connection
+	maxHeaderBytes   = 8 << 10 // grpc's own default is 16 MiB
+	streamWindow     = 1 << 20
+	connectionWindow = 4 << 20
+	// grpc refuses longer messages unread, with RESOURCE_EXHAUSTED; those
+	// between wire.MaxMessage and this get an INVALID_ARGUMENT that says why.
+	hardMessageLimit = 4 * wire.MaxMessage
+	minPingInterval  = time.Second // clients that ping more often are cut off
+)
+
+// Server answers callers of one node: Limiter, Cluster, gRPC health and
+// reflection. Serve and Stop are those of grpc.
+type Server struct {
+	*grpc.Server
+	backend  Backend
+	options  ServerOptions
+	health   *health.Server
+	stopping chan struct{} // closed by Shutdown: nothing more is decided
+	stopOnce sync.Once
+}
+
+// NewServer returns a server for b that is not serving yet as far as gRPC
+// health goes; see SetServing.
+func NewServer(b Backend, o ServerOptions) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.Inflight <= 0 {
+		o.Inflight = 64
+	}
+	s := &Server{backend: b, options: o, health: health.NewServer(), stopping: make(chan struct{})}
+	s.Server = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
+	s.RegisterService(limiterDesc(), s)
+	s.RegisterService(clusterDesc(), s)
+	healthpb.RegisterHealthServer(s.Server, s.health)
+	reflection.Register(s.Server)
+	s.SetServing(false)
+	return s
+}
+
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(wire.Codec{}),
+		grpc.ChainUnaryInterceptor(s.guardUnary),
+		grpc.ChainStreamInterceptor(s.guardStream),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 2 * time.Second, Timeout: 2 * time.Second}),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxRecvMsgSize(hardMessageLimit),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.NumStreamWorkers(uint32(2 * runtime.GOMAXPROCS(0))),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
+	}
+}
+
+// SetServing sets what gRPC health says, for the whole server and for Limiter.
+func (s *Server) SetServing(serving bool) {
+	status := healthpb.HealthCheckResponse_NOT_SERVING
+	if serving {
+		status = healthpb.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus("", status)
+	s.health.SetServingStatus(pb.Limiter_ServiceDesc.ServiceName, status)
+}
+
+// Shutdown answers UNAVAILABLE, uncharged, to whatever arrives from now on,
+// lets what is being decided finish, ends the streams and returns when all
+// handlers have. If ctx ends first, connections are cut.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.stopOnce.Do(func() { close(s.stopping) })
+	s.health.Shutdown()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.GracefulStop()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.Stop()
+		<-done
+	}
+}
+
+func (s *Server) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
+}

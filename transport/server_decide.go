@@ -1,0 +1,79 @@
+package transport
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/api/wire"
+)
+
+// requestsPool keeps decoded messages, which are large and short-lived.
+var requestsPool = sync.Pool{New: func() any { return new(wire.Requests) }}
+
+// decide answers all requests of q, bad ones with what is wrong with them. It
+// never fails, and it waits no longer than the message allows.
+func (s *Server) decide(ctx context.Context, q *wire.Requests) []*pb.Result {
+	if s.isStopping() {
+		return failAll(q.Len(), fault.New(fault.Unavailable, "node is stopping"))
+	}
+	if len(q.Message.Requests) == 0 {
+		return merge(nil, q.Bad)
+	}
+	timeout := s.options.Timeout
+	if t := q.Message.TimeoutNs; t > 0 && t < uint64(timeout) {
+		timeout = time.Duration(t)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	results := s.ask(ctx, &q.Message)
+	if len(q.Bad) > 0 {
+		return merge(results, q.Bad)
+	}
+	return results
+}
+
+// ask calls the backend and holds it to its contract; a panic becomes INTERNAL.
+func (s *Server) ask(ctx context.Context, m *pb.StreamRequest) (results []*pb.Result) {
+	n := len(m.Requests)
+	defer func() {
+		if p := recover(); p != nil {
+			s.logPanic("Decide", p)
+			results = failAll(n, fault.New(fault.Internal, "the node failed on this message"))
+		}
+	}()
+	results = s.backend.Decide(ctx, m)
+	if len(results) != n {
+		s.options.Logger.Error("backend answered the wrong number of requests", "requests", n, "results", len(results))
+		return failAll(n, fault.New(fault.Internal, "%d results for %d requests", len(results), n))
+	}
+	return results
+}
+
+func (s *Server) logPanic(method string, p any) {
+	s.options.Logger.Error("panic in a handler", "method", method, "panic", p, "stack", string(debug.Stack()))
+}
+
+// merge puts the errors of bad requests between the results of the others.
+func merge(good []*pb.Result, bad []wire.Bad) []*pb.Result {
+	all := make([]*pb.Result, 0, len(good)+len(bad))
+	for _, b := range bad {
+		n := b.Index - len(all)
+		all = append(all, good[:n]...)
+		all = append(all, &pb.Result{Error: fault.ToProto(b.Err)})
+		good = good[n:]
+	}
+	return append(all, good...)
+}
+
+func failAll(n int, err error) []*pb.Result {
+	r := &pb.Result{Error: fault.ToProto(err)}
+	all := make([]*pb.Result, n)
+	for i := range all {
+		all[i] = r
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+package transport
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/api/wire"
+)
+
+// limiterDesc is the generated description of Limiter with handlers that decode
+// by themselves: grpc would answer INTERNAL where the caller's bytes are wrong.
+func limiterDesc() *grpc.ServiceDesc {
+	d := pb.Limiter_ServiceDesc
+	d.HandlerType = (*any)(nil)
+	d.Methods = []grpc.MethodDesc{
+		rawMethod(pb.Limiter_Decide_FullMethodName, "Decide", (*Server).decideOne),
+		rawMethod(pb.Limiter_DecideBatch_FullMethodName, "DecideBatch", (*Server).decideBatch),
+		method(pb.Limiter_GetRouting_FullMethodName, "GetRouting", (*Server).getRouting),
+	}
+	d.Streams = []grpc.StreamDesc{{
+		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
+		Handler: func(srv any, g grpc.ServerStream) error { return srv.(*Server).serveStream(g) },
+	}}
+	return &d
+}
+
+func clusterDesc() *grpc.ServiceDesc {
+	d := pb.Cluster_ServiceDesc
+	d.HandlerType = (*any)(nil)
+	d.Methods = []grpc.MethodDesc{
+		method(pb.Cluster_Join_FullMethodName, "Join", func(s *Server, ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+			return s.backend.Join(ctx, r)
+		}),
+		method(pb.Cluster_Status_FullMethodName, "Status", func(s *Server, ctx context.Context, r *pb.StatusRequest) (*pb.StatusResponse, error) {
+			return s.backend.Status(ctx, r)
+		}),
+		method(pb.Cluster_Members_FullMethodName, "Members", func(s *Server, ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error) {
+			return s.backend.Members(ctx, r)
+		}),
+		method(pb.Cluster_Remove_FullMethodName, "Remove", func(s *Server, ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
+			return s.backend.Remove(ctx, r)
+		}),
+	}
+	return &d
+}
+
+// method is a unary method whose undecodable requests are INVALID_ARGUMENT.
+func method[Req, Resp any](full, name string, f func(*Server, context.Context, *Req) (*Resp, error)) grpc.MethodDesc {
+	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, dec func(any) error, guard grpc.UnaryServerInterceptor) (any, error) {
+		in := new(Req)
+		if err := dec(in); err != nil {
+			return nil, fault.ToStatus(fault.New(fault.InvalidArgument, "malformed message: %v", err))
+		}
+		call := func(ctx context.Context, in any) (any, error) { return f(srv.(*Server), ctx, in.(*Req)) }
+		return guard(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: full}, call)
+	}}
+}
+
+// rawMethod is a unary method that reads and writes bytes.
+func rawMethod(full, name string, f func(*Server, context.Context, *wire.Raw) (*wire.Raw, error)) grpc.MethodDesc {
+	return method(full, name, func(s *Server, ctx context.Context, in *wire.Raw) (*wire.Raw, error) {
+		if err := in.Check(); err != nil {
+			return nil, err
+		}
+		return f(s, ctx, in)
+	})
+}
+
+func (s *Server) decideOne(ctx context.Context, in *wire.Raw) (*wire.Raw, error) {
+	q := requestsPool.Get().(*wire.Requests)
+	defer requestsPool.Put(q)
+	if err := q.Decide(in.B); err != nil {
+		return nil, err
+	}
+	r := s.decide(ctx, q)[0]
+	if r.GetDecision() == nil {
+		return nil, errorOf(r)
+	}
+	return &wire.Raw{B: wire.AppendDecideResponse(nil, r.GetDecision())}, nil
+}
+
+// errorOf is the error of a result that is no decision.
+func errorOf(r *pb.Result) error {
+	if r.GetError() == nil {
+		return fault.New(fault.Internal, "neither decision nor error")
+	}
+	return fault.FromProto(r.GetError())
+}
+
+func (s *Server) decideBatch(ctx context.Context, in *wire.Raw) (*wire.Raw, error) {
+	q := requestsPool.Get().(*wire.Requests)
+	defer requestsPool.Put(q)
+	if err := q.Batch(in.B); err != nil {
+		return nil, err
+	}
+	return &wire.Raw{B: wire.AppendBatchResponse(nil, s.decide(ctx, q))}, nil
+}
+
+func (s *Server) getRouting(context.Context, *pb.GetRoutingRequest) (*pb.Routing, error) {
+	return s.backend.Routing(), nil
+}
