@@ -65,8 +65,11 @@ func (x *index) drop(p *pool, n uint32, hash uint64) {
 		}
 		le.PutUint32(p.edit(at)[recordNext:], next)
 	}
-	if x.count--; x.n > minHeads && x.count < x.n/2 {
-		x.merge(p)
+	x.count--
+	for range 2 { // two at once, to come down to what is left
+		if x.n > minHeads && x.count < x.n/2 {
+			x.merge(p)
+		}
 	}
 }
 

@@ -18,16 +18,17 @@ func newOracle(l Limit, now int64) *oracle {
 
 func rat(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
 
-func (o *oracle) rate() *big.Rat { // tokens per ns
-	return new(big.Rat).SetFrac(new(big.Int).SetUint64(o.limit.Amount), big.NewInt(o.limit.Window))
+// gained is what ns of time give: rate × time.
+func gained(l Limit, ns int64) *big.Rat {
+	n := new(big.Int).Mul(new(big.Int).SetUint64(l.Amount), big.NewInt(ns))
+	return new(big.Rat).SetFrac(n, big.NewInt(l.Window))
 }
 
 func (o *oracle) advance(now int64) {
 	if now <= o.at {
 		return
 	}
-	dt := new(big.Rat).SetInt(new(big.Int).Sub(big.NewInt(now), big.NewInt(o.at)))
-	o.level.Add(o.level, dt.Mul(dt, o.rate()))
+	o.level.Add(o.level, gained(o.limit, now-o.at)) // times here are ≥ 0
 	if c := rat(o.limit.Capacity()); o.level.Cmp(c) > 0 {
 		o.level.Set(c)
 	}
@@ -60,7 +61,7 @@ func (o *oracle) wait(need uint64) int64 {
 	if missing.Sign() <= 0 {
 		return 0
 	}
-	missing.Quo(missing, o.rate())
+	missing.Quo(missing, gained(o.limit, 1))
 	ns, rest := new(big.Int).QuoRem(missing.Num(), missing.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		ns.Add(ns, big.NewInt(1))

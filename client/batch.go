@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 )
@@ -60,23 +59,14 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 
 // waitBatch returns when all calls have ended.
 func (c *Client) waitBatch(ctx context.Context, b *batch, calls []*call) {
-	var timeout <-chan time.Time
-	if _, ok := ctx.Deadline(); !ok {
-		t := time.NewTimer(c.options.timeout)
-		defer t.Stop()
-		timeout = t.C
-	}
-	why := context.DeadlineExceeded
 	select {
 	case <-b.done:
 		return
 	case <-ctx.Done():
-		why = ctx.Err()
-	case <-timeout:
 	}
 	for _, k := range calls {
 		if k != nil && k.settle(abandoned) {
-			k.err = c.gaveUpOn(k, why)
+			k.err = c.gaveUpOn(k, ctx.Err())
 			c.acks.end(k.seq)
 			b.ended()
 		}

@@ -16,6 +16,7 @@ type call struct {
 	group   *group // that decides it, as of its last placing
 	seq     uint64 // 0: the request has a caller's own id, or needs none
 	expires int64  // client time in ns when the caller stops waiting
+	timed   bool   // the clock ends it then; else its context does
 
 	state    atomic.Uint32 // waiting, then one of the others, once
 	attempt  atomic.Uint32 // how often it was placed; grows by whoever places it

@@ -137,20 +137,17 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	return d, err
 }
 
-// wait returns when k has ended, by an answer or because the caller's time is up.
+// wait returns when k has ended: by an answer, by the clock, or because ctx has.
 func (c *Client) wait(ctx context.Context, k *call) {
-	var timeout <-chan time.Time
-	if _, ok := ctx.Deadline(); !ok {
-		t := time.NewTimer(c.options.timeout)
-		defer t.Stop()
-		timeout = t.C
+	ended := ctx.Done()
+	if ended == nil {
+		<-k.done // cheaper than a select
+		return
 	}
 	select {
 	case <-k.done:
-	case <-ctx.Done():
+	case <-ended:
 		c.abandon(k, ctx.Err())
-	case <-timeout:
-		c.abandon(k, context.DeadlineExceeded)
 	}
 }
 
@@ -180,9 +177,10 @@ func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
 			k.slot, k.group = int32(slot), t.slots[slot]
 		}
 	}
-	k.expires = c.now() + int64(c.options.timeout)
 	if d, ok := ctx.Deadline(); ok {
 		k.expires = int64(d.Sub(c.start))
+	} else {
+		k.expires, k.timed = c.now()+int64(c.options.timeout), true
 	}
 	if r.RequestID == "" && !r.Look {
 		k.seq = c.sequence.Add(1)

@@ -72,14 +72,18 @@ func (c *Client) tick() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
+	expiry := c.expire(now)
 	next := int64(-1)
 	sooner := func(at int64) {
 		if d := max(at-now, 0); next < 0 || d < next {
 			next = d
 		}
 	}
+	if expiry > 0 {
+		sooner(expiry)
+	}
 	if c.flying.Load() > 0 {
-		sooner(now + int64(silence/4))
+		sooner(now + int64(min(silence, c.options.timeout)/4))
 	}
 	c.placeDelayed(now, sooner)
 	for _, g := range c.allGroups() {

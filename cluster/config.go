@@ -50,7 +50,8 @@ type Config struct {
 // DefaultSlots is the number of slots of a new cluster.
 const DefaultSlots = 1024
 
-func (c *Config) normalize() error {
+// Validate checks c and fills in what was left out. Its errors name the flag at fault.
+func (c *Config) Validate() error {
 	if err := ValidateName(c.Name); err != nil {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,7 +75,7 @@ func randomID() string {
 // Open locks the data directory and listens on every address. The node answers
 // nothing until Run is called. The errors name the flag or address at fault.
 func Open(cfg Config) (_ *Node, err error) {
-	if err := cfg.normalize(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	n := &Node{
@@ -115,11 +117,11 @@ func (n *Node) openDirectory() error {
 func (n *Node) listen() error {
 	var err error
 	if n.grpcLn, err = n.cfg.Network.Listen(n.cfg.Listen.GRPC); err != nil {
-		return fmt.Errorf("--grpc: %w", err)
+		return listenError("--grpc", err)
 	}
 	if n.cfg.Listen.HTTP != "" {
 		if n.httpLn, err = n.cfg.Network.Listen(n.cfg.Listen.HTTP); err != nil {
-			return fmt.Errorf("--http: %w", err)
+			return listenError("--http", err)
 		}
 		n.self.advertise.HTTP = advertised(n.cfg.Advertise.HTTP, n.cfg.Listen.HTTP, n.httpLn.Addr())
 	}
@@ -130,7 +132,7 @@ func (n *Node) listen() error {
 		OnLink: n.onLink, Logger: n.log,
 	})
 	if err != nil {
-		return fmt.Errorf("--peer: %w", err)
+		return listenError("--peer", err)
 	}
 	n.self.advertise.GRPC = advertised(n.cfg.Advertise.GRPC, n.cfg.Listen.GRPC, n.grpcLn.Addr())
 	n.self.advertise.Peer = advertised(n.cfg.Advertise.Peer, n.cfg.Listen.Peer, n.peers.Addr())
@@ -145,13 +147,21 @@ func (n *Node) listen() error {
 		Targets: n.gossipTargets, Meta: n.gossipMeta, OnChange: n.wake, Logger: n.log,
 	})
 	if err != nil {
-		return fmt.Errorf("--gossip: %w", err)
+		return listenError("--gossip", err)
 	}
 	n.self.advertise.Gossip = n.cfg.Advertise.Gossip
 	if n.self.advertise.Gossip == "" {
 		n.self.advertise.Gossip = n.gossip.Address()
 	}
 	return nil
+}
+
+// listenError says what to do about an address that cannot be listened on.
+func listenError(flag string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) || strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+		return fmt.Errorf("%s: %w: another process listens there; stop it or give another port", flag, err)
+	}
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 func (n *Node) openControl() error {

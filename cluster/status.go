@@ -95,24 +95,27 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 		st.Leader, st.Term, st.Applied, st.Buckets, st.TimeNs = leader.node, leader.term, leader.applied, leader.buckets, leader.time
 	}
 	var problem string
-	lost := 0
+	lost, counted := 0, 0 // of the replicas that vote, or did
 	for _, m := range g.Replicas {
 		r, wrong := n.replicaStatus(s, g, m, leader, led)
 		st.Members = append(st.Members, r)
 		if m.Role != control.Leaving {
 			st.Replicas = append(st.Replicas, m.Node)
 		}
-		if wrong != "" {
-			lost++
-			if problem == "" {
-				problem = fmt.Sprintf("replica on %s: %s", m.Node, wrong)
+		if m.Role != control.Joining {
+			counted++
+			if wrong != "" {
+				lost++
 			}
+		}
+		if wrong != "" && problem == "" {
+			problem = fmt.Sprintf("replica on %s: %s", m.Node, wrong)
 		}
 	}
 	switch {
-	case !led && 2*lost > len(g.Replicas):
+	case !led && 2*lost > counted:
 		problem = fmt.Sprintf("no leader: %d of %d replicas are lost (%s); its buckets are held in memory by a majority, "+
-			"so it refuses all takes until a majority is back", lost, len(g.Replicas), problem)
+			"so it refuses all takes until a majority is back", lost, counted, problem)
 	case !led:
 		problem = "no leader"
 	case leader.held == 0:

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -74,25 +75,14 @@ func (a matcher) contradicts(b matcher) bool {
 	return false
 }
 
-// candidates yields the pairs of policies that the exact values of one name, the
-// one most policies match exactly, do not tell apart already.
+// candidates yields the pairs of policies that may meet: all but those that the
+// exact values of one name, the one that leaves the fewest pairs, tell apart.
 func (s *Set) candidates() func(yield func(a, b matcher) bool) {
 	all := make([]matcher, len(s.Policies))
-	exact := map[string]int{}
 	for i := range s.Policies {
 		all[i] = matcher{i, s.Policies[i].implied()}
-		for _, c := range all[i].conds {
-			if !c.prefix {
-				exact[c.name]++
-			}
-		}
 	}
-	var name string
-	for n, count := range exact {
-		if count > exact[name] || count == exact[name] && n < name {
-			name = n
-		}
-	}
+	name := divider(all)
 	byValue := map[string][]matcher{}
 	var rest []matcher
 	var order []string // of values, so that the same pair is found first each time
@@ -118,6 +108,33 @@ func (s *Set) candidates() func(yield func(a, b matcher) bool) {
 			}
 		}
 	}
+}
+
+// divider returns the name whose exact values leave the fewest pairs to judge,
+// "" if no policy has an exact value.
+func divider(all []matcher) string {
+	share := map[cond]int{} // policies with an exact condition
+	for _, m := range all {
+		for _, c := range m.conds {
+			if !c.prefix {
+				share[c]++
+			}
+		}
+	}
+	// Each policy meets those of its own value and those without the name.
+	meets, with := map[string]int{}, map[string]int{}
+	for c, n := range share {
+		meets[c.name] += n * n
+		with[c.name] += n
+	}
+	best, least := "", len(all)*len(all)
+	for _, name := range slices.Sorted(maps.Keys(with)) {
+		rest := len(all) - with[name]
+		if cost := meets[name] + 2*rest*with[name] + rest*rest; cost < least {
+			best, least = name, cost
+		}
+	}
+	return best
 }
 
 // pairs yields each pair within some, and each of some with each of others.

@@ -265,14 +265,14 @@ func FuzzParseNeverPanics(f *testing.F) {
 	})
 }
 
-func TestTenThousandPoliciesParse(t *testing.T) {
+func TestThousandsOfPoliciesParse(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("policies:\n")
-	for i := range 10_000 {
+	for i := range 2_000 {
 		fmt.Fprintf(&b, "  - id: p%d\n    match: {tenant: t%d}\n    scope: [tenant]\n    algorithm: token_bucket\n    amount: 10\n    window: 1s\n", i, i)
 	}
 	s, err := Parse("f", []byte(b.String()))
-	if err != nil || len(s.Policies) != 10_000 {
+	if err != nil || len(s.Policies) != 2_000 {
 		t.Fatal(err)
 	}
 }

@@ -198,11 +198,13 @@ func (d *decoder) bool() bool {
 	return v == 1
 }
 
-// bytes returns a length and as many bytes, which share memory with b.
+// bytes reads a length and as many bytes, which share memory with b; nil if none.
 func (d *decoder) bytes() []byte {
 	n := d.uint()
 	if n > uint64(len(d.b)) {
 		d.fail()
+	}
+	if n == 0 || d.bad {
 		return nil
 	}
 	v := d.b[:n:n]

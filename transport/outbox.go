@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -19,6 +20,11 @@ const (
 
 // writeChunk is how much one system call writes at most; each has writeTimeout.
 const writeChunk = 256 << 10
+
+// yieldBelow is how little a caller would write that lets others go first, who may
+// have something to add: with many callers this turns many small writes into one,
+// and alone it costs next to nothing.
+const yieldBelow = 4 << 10
 
 // ErrFull is returned when more than 8 MiB wait to be written to the node.
 var ErrFull = errors.New("outbox full")
@@ -126,6 +132,11 @@ func (o *outbox) release(u urgency, err error) error {
 		o.mu.Unlock()
 		o.wake <- struct{}{} // has room: writing was false
 		return nil
+	}
+	if len(o.pend) < yieldBelow {
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
 	}
 	b := o.swap()
 	o.mu.Unlock()

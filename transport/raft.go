@@ -39,7 +39,10 @@ type RaftTransport struct {
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	term      atomic.Uint64 // newest term raft answered with
 	slow      atomic.Bool   // a heartbeat is in hand that may have to store a term
-	receiving atomic.Bool   // a snapshot is being received
+	receiving atomic.Bool   // a snapshot is being received; who set it owns the next two
+
+	snapFrom   string // sender of the newest snapshot …
+	snapNumber uint64 // … and its number
 
 	mu      sync.Mutex // guards what follows; keeps consumer and waiting in the same order
 	closed  bool

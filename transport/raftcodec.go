@@ -74,9 +74,6 @@ func decodeAppend(body, id []byte) (a *raft.AppendEntriesRequest, ok bool) {
 			e.AppendedAt = time.Unix(0, at)
 		}
 		e.Extensions, e.Data = d.bytes(), d.bytes()
-		if len(e.Extensions) == 0 {
-			e.Extensions = nil
-		}
 		if e.Type == raft.LogConfiguration && !d.bad && !validConfiguration(e.Data) {
 			return nil, false
 		}

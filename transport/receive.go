@@ -54,7 +54,7 @@ func (l *lane) request(p *Peers, node string) (*RaftTransport, *raft.InstallSnap
 		return nil, nil, err
 	}
 	d := decoder{b: f.body}
-	from, to := d.name(), d.name()
+	from, to, number := d.name(), d.name(), d.uint()
 	if d.bad || f.kind != kindSnapshot || nodeOf(from) != node {
 		return nil, nil, errors.New("malformed request")
 	}
@@ -69,6 +69,11 @@ func (l *lane) request(p *Peers, node string) (*RaftTransport, *raft.InstallSnap
 	if !t.receiving.CompareAndSwap(false, true) {
 		return nil, nil, fmt.Errorf("replica %s is receiving a snapshot", to)
 	}
+	if from == t.snapFrom && number <= t.snapNumber {
+		t.receiving.Store(false)
+		return nil, nil, errors.New("a newer snapshot has come before this one")
+	}
+	t.snapFrom, t.snapNumber = from, number
 	return t, args, nil
 }
 

@@ -16,12 +16,14 @@ import (
 
 // A snapshot has a connection of its own: hello and welcome, then frames.
 //
-//	sender → receiver: request (from, to, raft's request), chunks, end
+//	sender → receiver: request (from, to, number, raft's request), chunks, end
 //	receiver → sender: working, every second while raft restores; then
 //	                   installed or refused
 //
 // A chunk is its CRC and at most chunkSize bytes; the end carries the CRC of all.
-// Either side gives up when the other makes no progress for stall.
+// Either side gives up when the other makes no progress for stall. Numbers grow:
+// a request that comes late, after a newer one of the same sender, is refused,
+// for it would take the replica back in time.
 const (
 	chunkSize    = 64 << 10
 	stall        = 3 * time.Second
@@ -91,7 +93,7 @@ func (t *RaftTransport) sendSnapshot(target string, args *raft.InstallSnapshotRe
 	}
 	defer l.nc.Close()
 	defer context.AfterFunc(t.ctx, func() { l.nc.Close() })()
-	if err := l.stream(t.id, target, args, data); err != nil {
+	if err := l.stream(t, target, args, data); err != nil {
 		// What the receiver says, if it says something, is the better reason.
 		if refusal := l.outcome(target, resp); errors.Is(refusal, errRefused) {
 			err = refusal
@@ -144,9 +146,10 @@ func (p *Peers) dialSnapshot(ctx context.Context, node string) (*lane, error) {
 }
 
 // stream sends the request and all data.
-func (l *lane) stream(from, to string, args *raft.InstallSnapshotRequest, data io.Reader) error {
+func (l *lane) stream(t *RaftTransport, to string, args *raft.InstallSnapshotRequest, data io.Reader) error {
 	err := l.send(kindSnapshot, true, func(b []byte) []byte {
-		return appendSnapshot(appendBytes(appendBytes(b, from), to), args)
+		b = appendBytes(appendBytes(b, t.id), to)
+		return appendSnapshot(binary.AppendUvarint(b, uint64(t.p.now())), args)
 	})
 	if err != nil {
 		return err

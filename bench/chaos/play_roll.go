@@ -51,14 +51,17 @@ func (r *roll) round(ctx context.Context, where string) error {
 	for i := range busy {
 		busy[i] = a.fresh("budget")
 	}
-	load := a.startLoad(ctx, busy, 8, 20*time.Millisecond)
+	load := a.startLoad(ctx, busy, 16, 10*time.Millisecond)
 	err := r.replaceAll(ctx, where)
 	recs := load.stop()
 	if err != nil {
 		return err
 	}
+	took, _, _ := summarise(recs)
+	a.say("%s: %d takes under way, p50 %v, p99 %v, max %v", where, len(took), quantile(took, 0.5).Round(time.Microsecond),
+		quantile(took, 0.99).Round(time.Millisecond), quantile(took, 1).Round(time.Millisecond))
+	r.takes += len(took)
 	for _, k := range busy {
-		r.takes += len(recs[k])
 		if n, _, _ := tally(recs[k]); n == 0 {
 			a.report.doubt("%s: no load on a key", where)
 		}

@@ -225,26 +225,41 @@ func TestStopReportsABadEnd(t *testing.T) {
 	}
 }
 
-func TestCompareFindsDivergence(t *testing.T) {
+func TestReplicasAreComparedAtEqualIndex(t *testing.T) {
 	member := func(node string, applied, chain uint64) *pb.ReplicaStatus {
 		return &pb.ReplicaStatus{Node: node, Applied: applied, Chain: chain}
 	}
+	group := func(m ...*pb.ReplicaStatus) *pb.GroupStatus { return &pb.GroupStatus{Id: 1, Members: m} }
 	cases := []struct {
 		name   string
-		m      []*pb.ReplicaStatus
-		level  bool
+		polls  []*pb.GroupStatus
+		met    bool
 		differ int
 	}{
-		{"equal", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 9, 1), member("c", 9, 1)}, true, 0},
-		{"one behind", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 8, 2), member("c", 9, 1)}, false, 0},
-		{"one differs", []*pb.ReplicaStatus{member("a", 9, 1), member("b", 9, 2), member("c", 9, 1)}, true, 1},
-		{"nobody", nil, false, 0},
+		{"equal", []*pb.GroupStatus{group(member("a", 9, 1), member("b", 9, 1), member("c", 9, 1))}, true, 0},
+		{"one behind", []*pb.GroupStatus{group(member("a", 9, 1), member("b", 8, 2), member("c", 9, 1))}, false, 0},
+		{"always one behind, all seen at 9", []*pb.GroupStatus{
+			group(member("a", 9, 1), member("b", 8, 2), member("c", 9, 1)),
+			group(member("a", 10, 3), member("b", 9, 1), member("c", 10, 3)),
+		}, true, 0},
+		{"one differs", []*pb.GroupStatus{group(member("a", 9, 1), member("b", 9, 2), member("c", 9, 1))}, true, 2},
+		{"one differs, seen later", []*pb.GroupStatus{
+			group(member("a", 9, 1), member("b", 8, 2)),
+			group(member("a", 10, 3), member("b", 9, 7)),
+		}, true, 1},
+		{"nobody", []*pb.GroupStatus{group()}, false, 0},
 	}
 	for _, c := range cases {
-		level, differ := compare(&pb.GroupStatus{Members: c.m})
-		if level != c.level || len(differ) != c.differ {
-			t.Errorf("%s: level %v, differ %q", c.name, level, differ)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			seen := sightings{}
+			var differ []string
+			for _, g := range c.polls {
+				differ = append(differ, seen.add(g)...)
+			}
+			if met := seen.met(c.polls[0]); met != c.met || len(differ) != c.differ {
+				t.Errorf("met %v, differ %q; want %v and %d", met, differ, c.met, c.differ)
+			}
+		})
 	}
 }
 

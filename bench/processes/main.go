@@ -86,7 +86,7 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "policies.yaml")
 	if err := os.WriteFile(file, policies, 0o644); err != nil {
 		return err

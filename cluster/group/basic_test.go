@@ -125,7 +125,7 @@ func TestDeadlineBeforeProposingChargesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)
 		l := w.holdAll()
-		w.net.delay = func(_, _ string, cmd any) time.Duration { return 50 * time.Millisecond }
+		w.net.hook(hooks{delay: func(_, _ string, cmd any) time.Duration { return 50 * time.Millisecond }})
 		limit := oneOff(10)
 		var wg sync.WaitGroup
 		wg.Go(func() { take(l, ask(1, limit, 1, 1, 1), time.Second) })
@@ -151,7 +151,7 @@ func TestLeavingAnEntryInFlightIsUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)
 		l := w.holdAll()
-		w.net.delay = func(_, _ string, cmd any) time.Duration { return 50 * time.Millisecond }
+		w.net.hook(hooks{delay: func(_, _ string, cmd any) time.Duration { return 50 * time.Millisecond }})
 		if _, _, err := take(l, ask(1, oneOff(10), 1, 1, 1), 10*time.Millisecond); !errors.Is(err, fault.OutcomeUnknown) {
 			t.Errorf("got %v, want outcome unknown", err)
 		}

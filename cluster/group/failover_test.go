@@ -94,16 +94,16 @@ func TestChargedOnceAcrossLeaderChange(t *testing.T) {
 		l := w.holdAll()
 		limit := oneOff(10)
 		// The entry reaches the followers, but no answer comes back: its outcome is unknown.
-		w.net.lose = func(src, _ string, cmd any, answer bool) bool {
+		w.net.hook(hooks{lose: func(src, _ string, cmd any, answer bool) bool {
 			a, ok := cmd.(*raft.AppendEntriesRequest)
 			return src == l.id && answer && (ok && len(a.Entries) > 0 || heartbeat(cmd))
-		}
+		}})
 		q := ask(1, limit, 1, 1, 1)
 		if _, _, err := take(l, q, 3*time.Second); !errors.Is(err, fault.OutcomeUnknown) {
 			t.Fatalf("got %v, want outcome unknown", err)
 		}
 		w.kill(l)
-		w.net.lose = nil
+		w.net.hook(hooks{})
 		code, err := w.decide(q, 10*time.Second)
 		if err != nil || code != bucket.Repeated {
 			t.Errorf("the retry got %v, %v, want repeated", code, err)

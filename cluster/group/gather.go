@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/bucket"
 )
 
 // gather is where takes wait for the entry in flight. It is bounded by what one
@@ -23,7 +24,7 @@ func newGather() *gather {
 
 var (
 	errBusy   = fault.New(fault.Busy, "the next entry is full")
-	errTooBig = fault.New(fault.InvalidArgument, "more requests or bytes in one call than an entry may hold")
+	errTooBig = fault.New(fault.InvalidArgument, "more requests, takes or bytes in one call than an entry may hold")
 	errClosed = fault.New(fault.NotLeader, "not leading") // replaced by whom to ask instead
 )
 
@@ -45,7 +46,8 @@ func (g *gather) add(reqs []Request, skip []bool, deadline time.Time) (b *batch,
 		if len(b.calls) == 0 {
 			return nil, 0, errTooBig
 		}
-		b.full = true
+		// A large call that does not fit does not make a batch full for small ones.
+		b.full = b.builder.Len() > bucket.MaxEntryRequests/2 || b.builder.Bytes() > bucket.MaxEntryBytes/2
 		return nil, 0, errBusy
 	}
 	b.calls = append(b.calls, c)

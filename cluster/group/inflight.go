@@ -20,15 +20,6 @@ type inflight struct {
 func (i *inflight) begin() { i.begun.Store(int64(time.Since(i.epoch)) + 1) }
 func (i *inflight) end()   { i.begun.Store(0) }
 
-// age is how long the driver has been waiting.
-func (i *inflight) age() time.Duration {
-	b := i.begun.Load()
-	if b == 0 {
-		return 0
-	}
-	return time.Since(i.epoch) - time.Duration(b)
-}
-
 // set names the batch in flight, nil if none.
 func (i *inflight) set(b *batch) {
 	i.mu.Lock()

@@ -114,7 +114,7 @@ func TestTakesGoOnWhileLeadershipIsHandedOver(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)
 		w.holdAll()
-		stop := w.load(20)
+		stop := w.load(20, 20*time.Millisecond)
 		for range 5 {
 			l := w.leader()
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

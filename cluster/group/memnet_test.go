@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"testing"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -19,10 +19,27 @@ type memNet struct {
 	cut   map[[2]string]bool
 	since map[[2]string]time.Time // of the last change of a link
 
-	delay func(src, dst string, cmd any) time.Duration     // nil: 100 µs
-	hold  func(src, dst string, cmd any) <-chan struct{}   // nil, or what a message waits for
-	lose  func(src, dst string, cmd any, answer bool) bool // nil, or whether it gets lost
-	body  func(src, dst string, r io.Reader) io.Reader     // nil, or what a snapshot becomes on its way
+	hooks hooks
+}
+
+// hooks is what a test does to messages; nil functions do nothing.
+type hooks struct {
+	delay func(src, dst string, cmd any) time.Duration     // 100 µs if nil
+	lose  func(src, dst string, cmd any, answer bool) bool // whether a message or its answer gets lost
+	body  func(src, dst string, r io.Reader) io.Reader     // what a snapshot becomes on its way
+}
+
+// hook replaces what is done to messages.
+func (n *memNet) hook(h hooks) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hooks = h
+}
+
+func (n *memNet) hooked() hooks {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hooks
 }
 
 func newMemNet() *memNet {
@@ -102,7 +119,7 @@ type memTransport struct {
 	rpcs   chan raft.RPC
 	closed chan struct{}
 	once   sync.Once
-	beat   func(raft.RPC)
+	beat   atomic.Pointer[func(raft.RPC)]
 }
 
 const memTimeout = 500 * time.Millisecond
@@ -113,7 +130,7 @@ func (t *memTransport) EncodePeer(_ raft.ServerID, a raft.ServerAddress) []byte 
 	return []byte(a)
 }
 func (t *memTransport) DecodePeer(b []byte) raft.ServerAddress   { return raft.ServerAddress(b) }
-func (t *memTransport) SetHeartbeatHandler(f func(rpc raft.RPC)) { t.beat = f }
+func (t *memTransport) SetHeartbeatHandler(f func(rpc raft.RPC)) { t.beat.Store(&f) }
 func (t *memTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
@@ -134,22 +151,14 @@ func (t *memTransport) Close() error {
 // send carries one message and its answer.
 func (t *memTransport) send(dst string, cmd any, body io.Reader) (any, error) {
 	n := t.net
+	h := n.hooked()
 	d := 100 * time.Microsecond
-	if n.delay != nil {
-		d = n.delay(t.id, dst, cmd)
+	if h.delay != nil {
+		d = h.delay(t.id, dst, cmd)
 	}
 	time.Sleep(d)
-	if n.hold != nil {
-		if ch := n.hold(t.id, dst, cmd); ch != nil {
-			select {
-			case <-ch:
-			case <-t.closed:
-				return nil, errUnreachable
-			}
-		}
-	}
 	p := n.way(t.id, dst)
-	if p == nil || n.lose != nil && n.lose(t.id, dst, cmd, false) {
+	if p == nil || h.lose != nil && h.lose(t.id, dst, cmd, false) {
 		time.Sleep(20 * time.Millisecond)
 		return nil, errUnreachable
 	}
@@ -161,8 +170,8 @@ func (t *memTransport) send(dst string, cmd any, body io.Reader) (any, error) {
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	if p.beat != nil && heartbeat(cmd) {
-		go p.beat(rpc)
+	if beat := p.beat.Load(); beat != nil && heartbeat(cmd) {
+		go (*beat)(rpc)
 	} else {
 		select {
 		case p.rpcs <- rpc:
@@ -176,7 +185,7 @@ func (t *memTransport) send(dst string, cmd any, body io.Reader) (any, error) {
 	}
 	select {
 	case a := <-answer:
-		if n.way(dst, t.id) == nil || n.lose != nil && n.lose(t.id, dst, cmd, true) {
+		if n.way(dst, t.id) == nil || h.lose != nil && h.lose(t.id, dst, cmd, true) {
 			time.Sleep(20 * time.Millisecond)
 			return nil, errUnreachable
 		}
@@ -244,8 +253,8 @@ func (t *memTransport) TimeoutNow(_ raft.ServerID, to raft.ServerAddress, a *raf
 }
 
 func (t *memTransport) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress, a *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	if t.net.body != nil {
-		data = t.net.body(t.id, string(to), data)
+	if h := t.net.hooked(); h.body != nil {
+		data = h.body(t.id, string(to), data)
 	}
 	r, err := t.send(string(to), a, &breakable{r: data, t: t, to: string(to)})
 	if err == nil {
@@ -267,5 +276,3 @@ func (b *breakable) Read(p []byte) (int, error) {
 	}
 	return b.r.Read(p[:min(len(p), 4096)])
 }
-
-var _ testing.TB

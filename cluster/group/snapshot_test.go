@@ -34,8 +34,9 @@ func readAll(t *testing.T, d *dump) string {
 // shortLog makes raft drop entries early, so that a new replica needs a dump.
 func shortLog(c *Config) { c.LogBytes = 64 << 10 }
 
-// load takes until the function it returns is called.
-func (w *world) load(keys uint64) (stop func() (admitted int64)) {
+// load takes until the function it returns is called; each of eight callers
+// rests for pace after a take.
+func (w *world) load(keys uint64, pace time.Duration) (stop func() (admitted int64)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var admitted atomic.Int64
@@ -49,6 +50,7 @@ func (w *world) load(keys uint64) (stop func() (admitted int64)) {
 				} else {
 					w.t.Errorf("take under load: %v, %v", code, err)
 				}
+				time.Sleep(pace)
 			}
 		})
 	}
@@ -59,7 +61,7 @@ func TestFreshReplicaCatchesUpBySnapshotWhileTakesGoOn(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, shortLog)
 		l := w.holdAll()
-		stop := w.load(3000)
+		stop := w.load(3000, 2*time.Millisecond)
 		time.Sleep(2 * time.Second)
 		dead := w.others(l)[0]
 		w.kill(dead)
@@ -88,13 +90,13 @@ func TestMembersChangeDuringASnapshot(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, shortLog)
 		l := w.holdAll()
-		stop := w.load(500)
+		stop := w.load(500, 2*time.Millisecond)
 		time.Sleep(time.Second)
 		gate := make(chan struct{})
 		var once sync.Once
-		w.net.body = func(_, _ string, r io.Reader) io.Reader {
+		w.net.hook(hooks{body: func(_, _ string, r io.Reader) io.Reader {
 			return readerFunc(func(p []byte) (int, error) { <-gate; return r.Read(p) })
-		}
+		}})
 		x, y := w.fresh(shortLog), w.fresh(shortLog)
 		w.member("add x", func(ctx context.Context, l *Replica) error { return l.AddNonvoter(ctx, x.id) })
 		time.Sleep(200 * time.Millisecond)
@@ -120,10 +122,10 @@ func TestBrokenSnapshotChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, shortLog)
 		w.holdAll()
-		stop := w.load(500)
+		stop := w.load(500, 2*time.Millisecond)
 		time.Sleep(time.Second)
 		var tries atomic.Int64
-		w.net.body = func(_, _ string, r io.Reader) io.Reader {
+		w.net.hook(hooks{body: func(_, _ string, r io.Reader) io.Reader {
 			switch tries.Add(1) {
 			case 1:
 				return io.LimitReader(r, 5000) // breaks off
@@ -139,7 +141,7 @@ func TestBrokenSnapshotChangesNothing(t *testing.T) {
 				})
 			}
 			return r
-		}
+		}})
 		n := w.fresh(shortLog)
 		w.member("add", func(ctx context.Context, l *Replica) error { return l.AddNonvoter(ctx, n.id) })
 		w.until(5*time.Second, "two broken transfers", func() bool { return tries.Load() >= 2 })

@@ -23,6 +23,9 @@ func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error 
 	if len(reqs) == 0 {
 		return nil
 	}
+	if err := fits(reqs); err != nil {
+		return err
+	}
 	r.metrics.Takes.Add(uint64(len(reqs)))
 	r.capBuckets(reqs)
 	if r.judgeAhead(reqs, out) == len(reqs) {
@@ -32,6 +35,19 @@ func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error 
 	err := r.commitTakes(ctx, reqs, out)
 	r.count(err)
 	return err
+}
+
+// fits refuses what no entry could carry.
+func fits(reqs []Request) error {
+	if len(reqs) > bucket.MaxEntryRequests {
+		return errTooBig
+	}
+	for i := range reqs {
+		if n := len(reqs[i].Takes); n == 0 || n > bucket.MaxRequestTakes {
+			return fault.New(fault.InvalidArgument, "request %d has %d takes, want 1 to %d", i, n, bucket.MaxRequestTakes)
+		}
+	}
+	return nil
 }
 
 // capBuckets sets NoNewBucket if this group is at its cap.
@@ -45,7 +61,8 @@ func (r *Replica) capBuckets(reqs []Request) {
 }
 
 // judgeAhead answers what needs no commit, and returns how many requests that
-// were: denials of first attempts, and looks that may be stale.
+// were: denials of first attempts, for want of tokens or of room for a bucket, and
+// looks that may be stale.
 func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 	locked := false
 	f := r.fsm
@@ -66,7 +83,8 @@ func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 		}
 		items, answers := len(out.peeked.Items), len(out.peeked.Answers)
 		f.table.Peek(out.Time, &q.Request, &out.peeked)
-		if code := out.peeked.Items[items].Code; code == bucket.Denied || !deniable && code == bucket.Admitted {
+		switch code := out.peeked.Items[items].Code; {
+		case code == bucket.Denied, code == bucket.StoreFull, !deniable && code == bucket.Admitted:
 			out.Uncommitted[i] = true
 			answered++
 			if code == bucket.Denied {

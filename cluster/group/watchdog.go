@@ -17,7 +17,9 @@ const installsPerMinute = 6
 
 // watchdog is what the monitor remembers from one look to the next.
 type watchdog struct {
-	stage    int // of the present stall: 0 none, 1 handed over, 2 reported, 3 given up
+	stage    int           // of the present stall: 0 none, 1 handed over, 2 reported, 3 given up
+	stuck    [2]int64      // what was being proposed and applied at the last look
+	stalled  time.Duration // how long it has been the same, as far as looked at
 	applied  uint64
 	installs int
 	minute   time.Time
@@ -63,28 +65,32 @@ func (r *Replica) shorten(ctx context.Context) {
 
 // watchStall acts when this replica leads and heartbeats but does not commit, or
 // when it does not get on with applying: it hands leadership over, then reports
-// itself broken, then gives up.
+// itself broken, then gives up. It counts looks rather than time, so that a
+// process that was paused does not find itself stalled when it goes on.
 func (r *Replica) watchStall(ctx context.Context, w *watchdog) {
-	t := &r.timers
-	age := max(r.inflight.age(), r.fsm.stuckFor())
-	if age < t.Stall {
-		w.stage = 0
+	at := [2]int64{r.inflight.begun.Load(), r.fsm.busy.Load()}
+	same := at[0] != 0 && at[0] == w.stuck[0] || at[1] != 0 && at[1] == w.stuck[1]
+	w.stuck = at
+	if !same {
+		w.stage, w.stalled = 0, 0
 		return
 	}
-	if w.stage == 0 {
+	w.stalled += monitorEvery
+	t := &r.timers
+	if w.stage == 0 && w.stalled >= t.Stall {
 		w.stage = 1
 		r.metrics.Stalls.Add(1)
-		r.logger.Error("the commit path is stalled", "for", age)
+		r.logger.Error("the commit path is stalled", "for", w.stalled)
 		r.dropLeadership(ctx)
 	}
-	if w.stage == 1 && age >= t.Stall+t.Broken {
+	if w.stage == 1 && w.stalled >= t.Stall+t.Broken {
 		w.stage = 2
 		r.inflight.abandon(r.gather, "the replica cannot commit")
-		r.cfg.Broken(fmt.Errorf("replica %s has not committed or applied for %v", r.cfg.ID, age.Round(time.Millisecond)))
+		r.cfg.Broken(fmt.Errorf("replica %s has not committed or applied for %v", r.cfg.ID, w.stalled))
 	}
-	if w.stage == 2 && age >= t.Stall+t.Broken+t.Fatal {
+	if w.stage == 2 && w.stalled >= t.Stall+t.Broken+t.Fatal {
 		w.stage = 3
-		r.cfg.Fatal(fmt.Errorf("replica %s has been stalled for %v and was not replaced", r.cfg.ID, age.Round(time.Millisecond)))
+		r.cfg.Fatal(fmt.Errorf("replica %s has been stalled for %v and was not replaced", r.cfg.ID, w.stalled))
 	}
 }
 

@@ -24,13 +24,12 @@ func (n *testNode) hang() (release func()) {
 	gate := make(chan struct{})
 	var hung atomic.Bool
 	hung.Store(true)
-	n.r.fsm.mu.Lock()
-	n.r.fsm.hook = func(*raft.Log) {
+	hook := func(*raft.Log) {
 		if hung.Load() {
 			<-gate
 		}
 	}
-	n.r.fsm.mu.Unlock()
+	n.r.fsm.hook.Store(&hook)
 	return func() { hung.Store(false); close(gate) }
 }
 
@@ -74,10 +73,10 @@ func TestLeaderThatCannotReplicateHandsOver(t *testing.T) {
 		// Heartbeats pass, entries of this leader do not, except to one follower after a while.
 		var stuck atomic.Bool
 		stuck.Store(true)
-		w.net.lose = func(src, _ string, cmd any, answer bool) bool {
+		w.net.hook(hooks{lose: func(src, _ string, cmd any, answer bool) bool {
 			a, ok := cmd.(*raft.AppendEntriesRequest)
 			return src == l.id && ok && !answer && stuck.Load() && len(a.Entries) > 0
-		}
+		}})
 		begun := time.Now()
 		q := ask(1, oneOff(10), 1, 1, 1)
 		go func() { time.Sleep(1400 * time.Millisecond); stuck.Store(false) }()
@@ -98,11 +97,11 @@ func TestStalledLeaderOutOfReachIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)
 		l := w.holdAll()
-		w.net.lose = func(src, _ string, cmd any, answer bool) bool {
+		w.net.hook(hooks{lose: func(src, _ string, cmd any, answer bool) bool {
 			a, ok := cmd.(*raft.AppendEntriesRequest)
 			_, now := cmd.(*raft.TimeoutNowRequest)
 			return src == l.id && !answer && (now || ok && len(a.Entries) > 0)
-		}
+		}})
 		_, _, err := take(l, ask(1, oneOff(10), 1, 1, 1), time.Minute)
 		if !errors.Is(err, fault.OutcomeUnknown) {
 			t.Errorf("got %v", err)
@@ -113,7 +112,7 @@ func TestStalledLeaderOutOfReachIsReported(t *testing.T) {
 		if l.r.metrics.Stalls.Load() == 0 {
 			t.Error("no stall is counted")
 		}
-		w.net.lose = nil
+		w.net.hook(hooks{})
 	})
 }
 

@@ -37,6 +37,9 @@ func serveCommand() *cobra.Command {
 			}
 			cfg.Logger = log
 			cfg.Version = version()
+			if err := cfg.Validate(); err != nil {
+				return usageError{err}
+			}
 			if policies != "" && cfg.BootstrapExpect > 0 {
 				if cfg.Policies, err = readPolicies(policies); err != nil {
 					return err
@@ -63,7 +66,7 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster")
 	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
 	f.IntVar(&cfg.ControlVoters, "control-voters", 3, "voters of the control group of a new cluster: 1, 3 or 5")
-	f.DurationVar(&replaceWait, "replace-after", 10*time.Minute, "how long a node may be dead before its replicas move elsewhere")
+	f.DurationVar(&replaceWait, "replace-after", 10*time.Minute, "accepted for later versions: in this one replicas move elsewhere only after rlnode remove")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", 30*time.Second, "how long SIGTERM waits for leadership to be handed over")
 	f.StringVar(&cfg.Zone, "zone", "", "failure zone of the node, shown by status")
 	f.IntVar(&cfg.MaxBuckets, "max-buckets", 0, "cap on buckets this node holds; above it takes on new keys are refused; 0: none")

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -34,11 +36,13 @@ func ask[R any](ctx context.Context, addrs []string, call func(context.Context, 
 		if err == nil {
 			return r, nil
 		}
-		err = fault.FromStatus(err)
+		if status.Code(err) != codes.Unavailable {
+			err = fault.FromStatus(err)
+		}
 		if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict) || errors.Is(err, fault.InvalidArgument) {
 			return none, err
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+		errs = append(errs, fmt.Errorf("%s: %s", addr, status.Convert(err).Message()))
 	}
 	if len(addrs) == 0 {
 		return none, usageError{errors.New("--addr names no node: want HOST:PORT,…")}

@@ -1,0 +1,146 @@
+package bucket
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzApply feeds any bytes as an entry, then a sound one: no panic, and after
+// an error nothing has changed.
+func FuzzApply(f *testing.F) {
+	log := newBulk(f, 1)
+	f.Add(log.entry(3, 10, 3, sec))
+	f.Add(log.entry(40, 10, 3, sec))
+	f.Add(StampEntry(5, 100))
+	f.Add(HoldEntry(1<<62, []uint16{0, 2}))
+	sound := log.entry(20, 10, 3, sec)
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		tb := NewTable(3)
+		apply(t, tb, 1, HoldEntry(0, []uint16{0, 1}))
+		apply(t, tb, 2, sound)
+		before := dump(t, tb)
+		var out Results
+		err := tb.Apply(3, entry, &out)
+		switch {
+		case err == nil:
+			apply(t, tb, 4, sound)
+			checkBooks(t, tb)
+		case !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrVersion):
+			t.Fatalf("unknown error %v", err)
+		case !bytes.Equal(before, dump(t, tb)) || len(out.Items) > 0:
+			t.Fatalf("changed by a refused entry: %v", err)
+		}
+		for _, a := range out.Answers {
+			if a.Remaining > a.Capacity || a.ResetAfter < 0 || a.RetryAfter < -1 {
+				t.Fatalf("%+v", a)
+			}
+		}
+	})
+}
+
+// numbers reads n numbers from fuzzed bytes, zeros when they run out.
+func numbers(b []byte, n int) []uint64 {
+	all := make([]uint64, n)
+	for i := range all {
+		v, size := binary.Uvarint(b)
+		if size <= 0 {
+			break
+		}
+		all[i], b = v, b[size:]
+	}
+	return all
+}
+
+func fuzzLimit(amount, window, burst uint64) Limit {
+	return per(1+amount%MaxAmount, MinWindow+int64(window%(MaxWindow-MinWindow+1)), 1+burst%MaxAmount)
+}
+
+func FuzzTakeAgainstOracle(f *testing.F) {
+	f.Add(uint64(1), uint64(1e9), uint64(10), []byte{1, 2, 3, 4, 200, 1, 7})
+	f.Add(uint64(999_999_999), uint64(MaxWindow), uint64(999_999_999), bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0x7f, 3}, 4))
+	f.Fuzz(func(t *testing.T, amount, window, burst uint64, moves []byte) {
+		limit := fuzzLimit(amount, window, burst)
+		rule := Rule{Policy: 1, Version: 1, Limit: limit}
+		g, o := newRig(t, 2), newOracle(limit, 0)
+		m := numbers(moves, 40)
+		for now := int64(0); len(m) > 0; m = m[2:] {
+			now = max(now, later(now, int64(m[0])))
+			cost := m[1] % (limit.Burst + 2)
+			want := o.take(rule, now, cost)
+			if diff := cmp.Diff(want, g.take(now, limit, cost)); diff != "" {
+				t.Fatalf("%+v, cost %d at %d: (-oracle +table)\n%s", limit, cost, now, diff)
+			}
+		}
+	})
+}
+
+// FuzzNeverAdmitsMoreThanTheLimit checks burst + rate × time over every
+// interval between two takes, in rational numbers.
+func FuzzNeverAdmitsMoreThanTheLimit(f *testing.F) {
+	f.Add(uint64(2), uint64(1e9), uint64(4), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Add(uint64(1999), uint64(1e9), uint64(0), bytes.Repeat([]byte{0xa0, 0xc2, 0x1e, 0}, 10))
+	f.Fuzz(func(t *testing.T, amount, window, burst uint64, moves []byte) {
+		limit := fuzzLimit(amount, window, burst)
+		g := newRig(t, 2)
+		type admission struct {
+			at   int64
+			cost uint64
+		}
+		var all []admission
+		m := numbers(moves, 60)
+		for now := int64(0); len(m) > 0; m = m[2:] {
+			stamp := later(now, int64(m[0])>>1) // half of them backwards
+			now = max(now, stamp)
+			cost := 1 + m[1]%limit.Burst
+			if g.take(stamp, limit, cost).Allowed {
+				all = append(all, admission{now, cost})
+			}
+			total := uint64(0)
+			for i := len(all) - 1; i >= 0; i-- {
+				total += all[i].cost
+				if total > limit.Burst && rat(total-limit.Burst).Cmp(gained(limit, now-all[i].at)) > 0 {
+					t.Fatalf("%d admitted in %d ns under %+v", total, now-all[i].at, limit)
+				}
+			}
+		}
+	})
+}
+
+// FuzzRestore cuts off and flips: the table is unchanged, or the dump was whole.
+func FuzzRestore(f *testing.F) {
+	from := NewTable(3)
+	for i, e := range newBulk(f, 3).log(1)[:3] {
+		apply(f, from, i+1, e)
+	}
+	whole := dump(f, from)
+	f.Add(uint32(0), byte(0), uint32(0), false)
+	f.Add(uint32(9), byte(1), uint32(0), true)
+	f.Add(uint32(len(whole)/2), byte(0x80), uint32(0), true)
+	f.Add(uint32(0), byte(0), uint32(1), false)
+	f.Fuzz(func(t *testing.T, at uint32, flip byte, cut uint32, sum bool) {
+		b := bytes.Clone(whole)
+		b[int(at)%len(b)] ^= flip
+		if n := len(dumpMagic) + 4 + int(le.Uint32(whole[len(dumpMagic):])); sum && int(at)%len(b) < n && int(at)%len(b) >= len(dumpMagic)+4 {
+			le.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli)) // a damaged header with a good checksum
+		}
+		b = b[:len(b)-int(cut)%len(b)]
+		tb := NewTable(3)
+		apply(t, tb, 1, HoldEntry(5, []uint16{1}))
+		before := dump(t, tb)
+		err := tb.Restore(bytes.NewReader(b))
+		if err == nil {
+			if !sum && !bytes.Equal(b, whole) {
+				t.Fatal("a damaged dump was taken")
+			}
+			return
+		}
+		if !errors.Is(err, ErrDump) || !bytes.Equal(before, dump(t, tb)) {
+			t.Fatalf("a refused dump changed the table: %v", err)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+func TestNameHeldByAnotherDirectoryIsRefused(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		cfg := s.config("z") // another host …
+		cfg.Name = "b"       // … under a name that is taken
+		n, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = n.Run(t.Context())
+		if !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "another data directory") {
+			t.Errorf("got %v, want a conflict that says what to do", err)
+		}
+		s.healthy(10 * time.Second)
+		if got := s.nodes["a"].Incarnations()["b"]; got != s.nodes["b"].Incarnation() {
+			t.Errorf("b is registered as %s, want the node that held the name", got)
+		}
+	})
+}
+
+// Incarnations returns the registered incarnation of each node.
+func (n *Node) Incarnations() map[string]string {
+	m := make(map[string]string)
+	for _, node := range n.control.State().Nodes {
+		m[node.Name] = node.Incarnation
+	}
+	return m
+}
+
+func TestNodeWithoutDirectoryComesBackAsNew(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		c := s.dial()
+		defer c.Close()
+		for _, name := range s.names {
+			s.kill(name)
+			time.Sleep(2 * time.Second)
+			s.start(name)
+			s.healthy(30 * time.Second)
+			s.eventually(30*time.Second, func() error { return s.controlVoters(3) })
+		}
+	})
+}
+
+// controlVoters says whether the control group has n voters and no other member.
+func (s *sim) controlVoters(n int) error {
+	servers, err := s.any().control.Servers()
+	if err != nil {
+		return err
+	}
+	voters := 0
+	for _, voter := range servers {
+		if voter {
+			voters++
+		}
+	}
+	if voters != n || len(servers) != n {
+		return fmt.Errorf("control group is %v, want %d voters", servers, n)
+	}
+	return nil
+}
+
+func TestTwoClustersNeverMerge(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, s *sim) {
+		for _, name := range s.names {
+			s.dirs[name] = t.TempDir()
+			cfg := s.config(name)
+			cfg.BootstrapExpect, cfg.Join = 1, nil
+			n, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.run(n)
+		}
+		s.healthy(10 * time.Second)
+		ids := map[string]string{"a": s.nodes["a"].clusterID(), "b": s.nodes["b"].clusterID()}
+		if ids["a"] == ids["b"] || ids["a"] == "" {
+			t.Fatalf("cluster ids are %v", ids)
+		}
+		s.kill("b")
+		s.start("b") // now with --join
+		time.Sleep(2 * time.Minute)
+		for name, id := range ids {
+			st := s.nodes[name].control.State()
+			if st.ClusterID != id || len(st.Nodes) != 1 {
+				t.Errorf("%s: cluster %s with %d nodes, want %s with 1", name, st.ClusterID, len(st.Nodes), id)
+			}
+		}
+		_, err := s.nodes["a"].Join(t.Context(), &pb.JoinRequest{Name: "x", ClusterId: ids["b"]})
+		if !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "clusters never merge") {
+			t.Errorf("join from another cluster: %v", err)
+		}
+	})
+}
+
+func TestWholeClusterComesBackFromItsDirectories(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		for _, name := range s.names {
+			s.dirs[name] = t.TempDir()
+		}
+		s.boot()
+		id := s.any().clusterID()
+		for _, name := range s.names {
+			s.kill(name)
+		}
+		for _, name := range s.names {
+			s.start(name)
+		}
+		s.eventually(30*time.Second, func() error {
+			st := s.nodes["c"].control.State()
+			for _, name := range s.names {
+				if node, _ := st.Node(name); node.Incarnation != s.nodes[name].Incarnation() {
+					return fmt.Errorf("%s is not registered", name)
+				}
+			}
+			return nil
+		})
+		if got := s.any().clusterID(); got != id {
+			t.Errorf("cluster id is %s, was %s", got, id)
+		}
+		// Every replica was in memory: nothing may be answered from nothing.
+		for range 20 {
+			time.Sleep(time.Second)
+			if r := s.any().take(t.Context(), request("t", "year")); r.GetDecision() != nil {
+				t.Fatalf("answered %v after all replicas were lost", r.GetDecision())
+			}
+		}
+	})
+}
+
+func TestRemovedNodeLeavesTheGroupsOnTwoOfThree(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		if _, err := s.nodes["a"].Remove(t.Context(), &pb.RemoveRequest{Node: "c"}); !errors.Is(err, fault.Conflict) {
+			t.Errorf("remove of a running node: %v, want a conflict", err)
+		}
+		if _, err := s.nodes["a"].Remove(t.Context(), &pb.RemoveRequest{Node: "q"}); !errors.Is(err, fault.NotFound) {
+			t.Errorf("remove of an unknown node: %v", err)
+		}
+		s.kill("c")
+		s.eventually(20*time.Second, func() error {
+			_, err := s.nodes["a"].Remove(t.Context(), &pb.RemoveRequest{Node: "c"})
+			return err
+		})
+		s.eventually(30*time.Second, func() error {
+			r, _ := s.nodes["b"].Status(t.Context(), &pb.StatusRequest{})
+			for _, g := range r.Groups {
+				if g.Healthy || !strings.Contains(g.Problem, "missing") {
+					return fmt.Errorf("group %d: %q", g.Id, g.Problem)
+				}
+			}
+			return nil
+		})
+		for i := range 5 {
+			s.eventually(10*time.Second, func() error {
+				r := s.nodes["a"].take(t.Context(), request(fmt.Sprint(i), "year"))
+				if !r.GetDecision().GetAllowed() {
+					return fmt.Errorf("%v", r)
+				}
+				return nil
+			})
+		}
+		s.eventually(30*time.Second, func() error { return s.controlVoters(2) })
+		s.start("c") // comes back as new
+		s.healthy(30 * time.Second)
+	})
+}
