@@ -90,34 +90,15 @@ func (t *Table) holdSlots(body []byte) ([]uint16, error) {
 	return slots, nil
 }
 
-// aheadTakes is how many takes' home cells are loaded before the first of them
-// is decided, so that their cache misses overlap.
-const aheadTakes = 16
-
 func (t *Table) requests(out *Results) {
 	t.judge.now = t.time
-	ahead := 0
-	for i := range t.work.jobs {
-		j := &t.work.jobs[i]
-		if len(t.work.asks) > 1 && j.first+j.count > ahead {
-			ahead = t.touchAhead(j.first, j.first+max(j.count, aheadTakes))
+	jobs := t.work.jobs
+	for i := range jobs {
+		if len(jobs) > 1 && i%aheadRequests == 0 {
+			t.touchAhead(jobs[i:min(i+aheadRequests, len(jobs))])
 		}
-		t.decide(j, &t.work, out, true)
+		t.decide(&jobs[i], &t.work, out, true)
 	}
-}
-
-// touchAhead loads the home cells of asks from … to−1 and returns to, bounded.
-func (t *Table) touchAhead(from, to int) int {
-	asks := t.work.asks[from:min(to, len(t.work.asks))]
-	for i := range asks {
-		if int(asks[i].slot) >= len(t.slots) {
-			continue
-		}
-		if g := t.slots[asks[i].slot].segment(asks[i].key); g != nil {
-			t.warmth += uint64(g.buf[int(g.home(asks[i].key.Lo))*cellSize])
-		}
-	}
-	return from + len(asks)
 }
 
 // Peek judges r as Apply would at max(stamp, Time), changes nothing, and

@@ -31,6 +31,7 @@ type ask struct {
 type job struct {
 	id           ID
 	first, count int
+	session      uint32 // perhaps the record of id's session, found ahead
 	home         uint16
 	noNew        bool
 }

@@ -59,9 +59,22 @@ func (d *ids) sequence(result uint32) uint64 {
 	return le.Uint64(d.pool.view(result)[recordB:])
 }
 
-// standing says what id is at now: TooOld, IDReused, Repeated with the result's
-// record, or Denied for an id that has to be judged. It changes nothing.
-func (d *ids) standing(slot uint16, id *ID, now int64) (Code, uint32) {
+// sessionOf is the record of id's session in slot, if there is one; ahead is
+// where it was seen a moment ago, or noRecord.
+func (d *ids) sessionOf(slot uint16, id *ID, ahead uint32) uint32 {
+	if id.Kind != ClientID {
+		return noRecord
+	}
+	if ahead != noRecord && d.pool.has(ahead) && named(d.pool.view(ahead), sessionRecord, slot, id.Session, 0) {
+		return ahead
+	}
+	return d.find(sessionRecord, slot, id.Session, 0)
+}
+
+// standing says what id, of session s, is at now: TooOld, IDReused, Repeated
+// with the result's record, or Denied for an id that has to be judged. It
+// changes nothing.
+func (d *ids) standing(slot uint16, id *ID, s uint32, now int64) (Code, uint32) {
 	if id.Kind == NoID {
 		return Denied, noRecord
 	}
@@ -75,7 +88,7 @@ func (d *ids) standing(slot uint16, id *ID, now int64) (Code, uint32) {
 			n = noRecord
 		}
 	} else {
-		w, highest := d.watermark(slot, id, now)
+		w, highest := d.watermark(s, id.Acked, now)
 		if id.Sequence <= w {
 			return TooOld, noRecord
 		}
@@ -92,18 +105,17 @@ func (d *ids) standing(slot uint16, id *ID, now int64) (Code, uint32) {
 	return Repeated, n
 }
 
-// watermark is the sequence up to which ids of the session are TooOld at now,
-// and the highest one that was admitted.
-func (d *ids) watermark(slot uint16, id *ID, now int64) (w, highest uint64) {
-	s := d.find(sessionRecord, slot, id.Session, 0)
+// watermark is the sequence up to which ids of session s are TooOld at now, and
+// the highest one that was admitted.
+func (d *ids) watermark(s uint32, acked uint64, now int64) (w, highest uint64) {
 	if s == noRecord {
-		return id.Acked, 0
+		return acked, 0
 	}
 	c := d.pool.view(s)
 	if expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
-		return id.Acked, 0
+		return acked, 0
 	}
-	w = max(id.Acked, le.Uint64(c[sessionWatermark:]))
+	w = max(acked, le.Uint64(c[sessionWatermark:]))
 	for n := d.queue(s).head; n != noRecord && expired(d.time(n), now, Horizon); {
 		w = max(w, d.sequence(n))
 		n = le.Uint32(d.pool.view(n)[resultFollow:])
@@ -116,22 +128,21 @@ func (d *ids) roomFor(own queue, id *ID, now int64) bool {
 	return id.Kind != OwnID || own.count < MaxOwnResults || expired(d.time(own.head), now, Horizon)
 }
 
-// acknowledge obeys id.Acked and drops what has expired of the id's session, or
-// of the slot's own ids.
-func (d *ids) acknowledge(slot uint16, own *queue, id *ID, now int64) {
-	switch id.Kind {
-	case ClientID:
-		if s := d.find(sessionRecord, slot, id.Session, 0); s != noRecord {
-			d.settle(s, id.Acked, now)
-		}
-	case OwnID:
+// acknowledge obeys id.Acked and drops what has expired of the id's session s,
+// or of the slot's own ids. It returns s, or noRecord if s itself was dropped.
+func (d *ids) acknowledge(s uint32, own *queue, id *ID, now int64) uint32 {
+	if id.Kind == OwnID {
 		d.expireOwn(own, now)
 	}
+	if s != noRecord && !d.settle(s, id.Acked, now) {
+		return noRecord
+	}
+	return s
 }
 
 // settle drops what has expired of session s or is acknowledged by acked, and
-// the session itself once it is idle.
-func (d *ids) settle(s uint32, acked uint64, now int64) {
+// the session itself once it is idle. It reports whether the session is left.
+func (d *ids) settle(s uint32, acked uint64, now int64) bool {
 	c := d.pool.view(s)
 	q := d.queue(s)
 	w := max(acked, le.Uint64(c[sessionWatermark:]))
@@ -145,13 +156,13 @@ func (d *ids) settle(s uint32, acked uint64, now int64) {
 	}
 	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
 		d.free(s)
-		return
+		return false
 	}
-	if w == le.Uint64(c[sessionWatermark:]) {
-		return // nothing left the queue without raising it
+	if w > le.Uint64(c[sessionWatermark:]) || q.head != d.queue(s).head {
+		le.PutUint64(d.pool.edit(s)[sessionWatermark:], w)
+		d.setQueue(s, q)
 	}
-	le.PutUint64(d.pool.edit(s)[sessionWatermark:], w)
-	d.setQueue(s, q)
+	return true
 }
 
 // expireOwn drops some of what has expired of a slot's own ids: at least one, if any has.

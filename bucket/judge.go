@@ -22,7 +22,8 @@ type verdict struct {
 
 // judge is memory for one request, reused.
 type judge struct {
-	now      int64 // ns of slot time; slots share the group's time
+	now      int64  // ns of slot time; slots share the group's time
+	session  uint32 // record of the id's session
 	tallies  []tally
 	verdicts []verdict
 	stored   []stored
@@ -34,12 +35,13 @@ func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 	asks := w.asks[j.first : j.first+j.count]
 	r := Result{Code: NotHeld, First: int32(len(out.Answers)), SlotTime: t.judge.now}
 	if t.holdsAll(j, asks) {
-		own := &t.slots[j.home].own
+		s := t.ids.sessionOf(j.home, &j.id, j.session)
 		if commit {
-			t.ids.acknowledge(j.home, own, &j.id, t.judge.now)
+			s = t.ids.acknowledge(s, &t.slots[j.home].own, &j.id, t.judge.now)
 		}
+		t.judge.session = s
 		var kept uint32
-		r.Code, kept = t.ids.standing(j.home, &j.id, t.judge.now)
+		r.Code, kept = t.ids.standing(j.home, &j.id, s, t.judge.now)
 		switch r.Code {
 		case Repeated:
 			r.SlotTime = t.ids.time(kept)
@@ -189,11 +191,10 @@ func (t *Table) charge(uses []use, commit bool) {
 		if !commit {
 			continue
 		}
-		u := &uses[k.use]
-		u.ref = t.rules.intern(u.Rule)
+		ref := t.rules.refer(&uses[k.use])
 		sl := &t.slots[k.slot]
 		if !k.found {
-			sl.insert(k.key, k.state, u.ref)
+			sl.insert(k.key, k.state, ref)
 			t.buckets++
 			resized = true
 			continue
@@ -202,7 +203,7 @@ func (t *Table) charge(uses []use, commit bool) {
 			k.seg = sl.segment(k.key)
 			k.off, _ = k.seg.find(k.key)
 		}
-		k.seg.write(k.off, k.key, k.state, u.ref)
+		k.seg.write(k.off, k.key, k.state, ref)
 	}
 }
 
@@ -227,9 +228,9 @@ func (t *Table) remember(j *job, asks []ask, uses []use, answers []Answer) {
 	v := &t.judge
 	v.stored = v.stored[:0]
 	for i := range answers {
-		u := &uses[asks[i].use]
-		u.ref = t.rules.intern(u.Rule)
-		v.stored = append(v.stored, stored{rule: u.ref, remaining: uint32(answers[i].Remaining), reset: answers[i].ResetAfter})
+		v.stored = append(v.stored, stored{
+			rule: t.rules.refer(&uses[asks[i].use]), remaining: uint32(answers[i].Remaining), reset: answers[i].ResetAfter,
+		})
 	}
-	t.ids.keep(j.home, &t.slots[j.home].own, &j.id, v.stored, t.judge.now)
+	t.ids.keep(j.home, &t.slots[j.home].own, &j.id, v.session, v.stored, t.judge.now)
 }

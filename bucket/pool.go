@@ -78,6 +78,9 @@ func (p *pool) trim() {
 	}
 }
 
+// has says whether there is a page with record n.
+func (p *pool) has(n uint32) bool { return int((n-1)>>recordPageLog) < len(p.pages) }
+
 // view is record n to read.
 func (p *pool) view(n uint32) []byte {
 	at := int((n-1)%pageRecords) * recordSize

@@ -73,16 +73,30 @@ func fold(h, word uint64) uint64 {
 
 // find returns the record that stands for the name, or noRecord.
 func (d *ids) find(kind recordKind, slot uint16, a, b uint64) uint32 {
-	n := d.index.head(d.index.chain(nameHash(kind, slot, a, b)))
+	return d.walk(d.first(nameHash(kind, slot, a, b)), kind, slot, a, b)
+}
+
+// first is the first record of a hash's chain.
+func (d *ids) first(hash uint64) uint32 {
+	return d.index.head(d.index.chain(hash))
+}
+
+// walk looks for the name in a chain from record n on.
+func (d *ids) walk(n uint32, kind recordKind, slot uint16, a, b uint64) uint32 {
 	for n != noRecord {
 		c := d.pool.view(n)
-		if kindOf(c) == kind && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == a &&
-			(kind == sessionRecord || le.Uint64(c[recordB:]) == b) {
+		if named(c, kind, slot, a, b) {
 			return n
 		}
 		n = le.Uint32(c[recordNext:])
 	}
 	return noRecord
+}
+
+// named says whether c stands for the name.
+func named(c []byte, kind recordKind, slot uint16, a, b uint64) bool {
+	return kindOf(c) == kind && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == a &&
+		(kind == sessionRecord || le.Uint64(c[recordB:]) == b)
 }
 
 // free drops record n, which stands for something, from the index and the pool.

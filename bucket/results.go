@@ -8,13 +8,16 @@ type stored struct {
 	reset     int64
 }
 
-// keep stores the answers of an admitted request under id, at now.
-func (d *ids) keep(slot uint16, own *queue, id *ID, answers []stored, now int64) {
+// keep stores the answers of an admitted request under id, at now; s is the
+// record of the id's session, or noRecord.
+func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, now int64) {
 	switch id.Kind {
 	case OwnID:
 		d.push(own, d.result(ownResult, slot, id.Own.Hi, id.Own.Lo, id.Content, answers, now))
 	case ClientID:
-		s := d.session(slot, id)
+		if s == noRecord {
+			s = d.newSession(slot, id)
+		}
 		q := d.queue(s)
 		if q.count >= MaxSessionResults {
 			seq := d.sequence(q.head)
@@ -30,13 +33,9 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, answers []stored, now int64)
 	}
 }
 
-// session is the record of id's session in slot, made if there is none.
-func (d *ids) session(slot uint16, id *ID) uint32 {
-	if s := d.find(sessionRecord, slot, id.Session, 0); s != noRecord {
-		return s
-	}
+func (d *ids) newSession(slot uint16, id *ID) uint32 {
 	s := d.pool.take()
-	name(d.pool.edit(s), sessionRecord, 0, slot, id.Session, id.Acked)
+	name(d.pool.edit(s), sessionRecord, 0, slot, id.Session, id.Acked) // the watermark's place is that of b
 	d.index.add(&d.pool, s, nameHash(sessionRecord, slot, id.Session, 0))
 	return s
 }

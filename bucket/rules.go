@@ -27,6 +27,14 @@ func (r *rules) intern(rule Rule) uint32 {
 	return n
 }
 
+// refer is the number of u's rule, given now if it has none.
+func (r *rules) refer(u *use) uint32 {
+	if u.ref == 0 {
+		u.ref = r.intern(u.Rule)
+	}
+	return u.ref
+}
+
 // rule is the rule of a number. A number never given denies all.
 func (r *rules) rule(n uint32) *Rule {
 	if n == 0 || int(n) > len(r.list) {

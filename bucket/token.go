@@ -84,8 +84,8 @@ func (l *Limit) fresh(s level, now int64) bool {
 	return haveHi > needHi || haveHi == needHi && haveLo >= needLo
 }
 
-// wait is the least number of ns after now at which s, advanced to now, holds
-// need tokens; math.MaxInt64 where it is more than that. need ≤ capacity.
+// wait is the least number of ns after now ≥ s.last at which s, advanced to now,
+// holds need tokens; math.MaxInt64 where it is more than that. need ≤ capacity.
 func (l *Limit) wait(s level, need uint64, now int64) int64 {
 	if need <= uint64(s.tokens) {
 		return 0
@@ -102,18 +102,7 @@ func (l *Limit) wait(s level, need uint64, now int64) int64 {
 		return math.MaxInt64
 	}
 	ns, _ := bits.Div64(hi, lo, l.Amount) // from s.last, rounded up
-	return sinceLast(ns, s.last, now)
-}
-
-// sinceLast turns a wait counted from last into one counted from now.
-func sinceLast(ns uint64, last, now int64) int64 {
-	if now >= last {
-		return int64(min(ns-min(ns, uint64(now)-uint64(last)), math.MaxInt64))
-	}
-	ns, carry := bits.Add64(ns, uint64(last)-uint64(now), 0)
-	if carry != 0 {
-		return math.MaxInt64
-	}
+	ns -= min(ns, uint64(now)-uint64(s.last))
 	return int64(min(ns, math.MaxInt64))
 }
 

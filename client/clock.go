@@ -141,18 +141,11 @@ func (c *Client) moveFromSilent() (silent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.order {
-		for _, m := range n.overdue(c.now() - int64(silence)) {
-			silent = true
-			g := m.lane.group
-			if g.lane.Load() == m.lane && g.term.Load() == m.term {
-				continue
-			}
-			for i, k := range m.calls {
-				if k.live() && k.attempt.Load() == m.attempt[i] {
-					c.counts.retries.Add(1)
-					c.place(k)
-				}
-			}
+		overdue, left := n.overdue(c.now() - int64(silence))
+		silent = silent || overdue
+		c.counts.retries.Add(uint64(len(left)))
+		for _, k := range left {
+			c.place(k)
 		}
 	}
 	return silent

@@ -62,26 +62,38 @@ func lost(n *node, why error) error {
 // cutSilent gives up a stream that owes an answer, after the node did not even
 // tell the routing: the process hangs or is out of reach. Its takes go elsewhere.
 func (n *node) cutSilent() {
-	if len(n.overdue(n.client.now()-int64(silence))) == 0 {
-		return
-	}
+	before := n.client.now() - int64(silence)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cut != nil {
-		n.cut()
+	for _, m := range n.flight {
+		if m.sent <= before && n.cut != nil {
+			n.cut()
+			return
+		}
 	}
 }
 
-// overdue returns the messages in flight that were sent before a time. They
-// stay in flight: the answers may yet come.
-func (n *node) overdue(before int64) []*message {
+// overdue says whether a message in flight was sent before a time, and returns
+// the calls of such messages whose group has another leader now, with their
+// attempt raised: the copies here no longer count, though an answer still does.
+func (n *node) overdue(before int64) (any bool, left []*call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var all []*message
 	for _, m := range n.flight {
-		if m.sent <= before {
-			all = append(all, &message{lane: m.lane, term: m.term, calls: append([]*call(nil), m.calls...), attempt: append([]uint32(nil), m.attempt...)})
+		if m.sent > before {
+			continue
+		}
+		any = true
+		g := m.lane.group
+		if g.lane.Load() == m.lane && g.term.Load() == m.term {
+			continue
+		}
+		for i, k := range m.calls {
+			// As long as m is in flight here, k is no other call than it was.
+			if k.live() && k.attempt.CompareAndSwap(m.attempt[i], m.attempt[i]+1) {
+				left = append(left, k)
+			}
 		}
 	}
-	return all
+	return any, left
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/bucket"
@@ -27,11 +28,7 @@ func founding() Found {
 }
 
 // checkStep holds what every command must hold. was is the snapshot of before, made before it.
-func checkStep(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, before, after *State, r Result, was string,
-) {
+func checkStep(t rapid.TB, before, after *State, r Result, was string) {
 	t.Helper()
 	if string(before.Snapshot()) != was {
 		t.Fatalf("an older state was written to")

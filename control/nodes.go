@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ func (c Register) apply(s *State) (bool, error) {
 		n.Past = n.Past[max(0, len(n.Past)-maxPast):]
 	}
 	s.Nodes[i] = n
-	return !sameNode(n, old), nil
+	return !reflect.DeepEqual(n, old), nil
 }
 
 // mayFollow says why n may not take the place of old, which has the same name.
@@ -95,20 +96,6 @@ func mayFollow(old, n Node, supersede bool) error {
 		return fault.New(fault.Conflict, "the name %q belongs to a node with another data directory, which still answers: "+
 			"give this one another --name, or stop the other, or start this one with the other's --data-dir", n.Name)
 	}
-}
-
-func sameNode(a, b Node) bool {
-	same := slices.Equal(a.Past, b.Past)
-	a.Past, b.Past = nil, nil
-	type plain struct {
-		Name, Directory, Incarnation, GRPC, Peer, Gossip, HTTP, Zone string
-		FormatMax                                                    int
-		Removed                                                      bool
-	}
-	p := func(n Node) plain {
-		return plain{n.Name, n.Directory, n.Incarnation, n.GRPC, n.Peer, n.Gossip, n.HTTP, n.Zone, n.FormatMax, n.Removed}
-	}
-	return same && p(a) == p(b)
 }
 
 func checkNode(n Node) error {

@@ -177,18 +177,25 @@ func FuzzApplyNeverPanics(f *testing.F) {
 	} {
 		f.Add(Encode(c))
 	}
+	var snapshots [][]byte
+	for _, prepare := range []string{"", "found", "found\nstart a\nstart b\nstart c\nplace", "found\nstart a\nstart b\nstart c\nstart d\nsettle\nremove a\nstep"} {
+		s := newScript(f)
+		s.run(prepare)
+		snapshots = append(snapshots, s.m.Snapshot())
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, prepare := range []string{"", "found", "found\nstart a\nstart b\nstart c\nplace", "found\nstart a\nstart b\nstart c\nstart d\nsettle\nremove a\nstep"} {
-			s := newScript(t)
-			s.run(prepare)
-			before := s.m.State()
-			was := string(before.Snapshot())
-			r, err := s.m.Apply(100, data)
-			if err != nil && s.m.State() != before {
+		for _, snapshot := range snapshots {
+			m := New()
+			if err := m.Restore(snapshot); err != nil {
+				t.Fatal(err)
+			}
+			before := m.State()
+			r, err := m.Apply(100, data)
+			if err != nil && m.State() != before {
 				t.Fatal("an error, and a new state")
 			}
-			checkStep(t, before, s.m.State(), r, was)
-			Next(s.m.State())
+			checkStep(t, before, m.State(), r, string(snapshot))
+			Next(m.State())
 		}
 		m := New()
 		if m.Restore(data) == nil {

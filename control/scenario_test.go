@@ -57,14 +57,14 @@ func TestScenarios(t *testing.T) {
 
 // script runs one scenario on two machines, which must agree.
 type script struct {
-	t       *testing.T
+	t       testing.TB
 	m, twin *Machine
 	index   uint64
 	started map[string]int // incarnations of each node
 	out     strings.Builder
 }
 
-func newScript(t *testing.T) *script {
+func newScript(t testing.TB) *script {
 	return &script{t: t, m: New(), twin: New(), started: map[string]int{}}
 }
 

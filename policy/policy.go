@@ -2,6 +2,10 @@
 // counts against. It parses and validates policy files and compiles a set of
 // policies into an index that answers without looking at those that cannot match.
 //
+// A name in a match, a scope or the home is reserved (tenant, route, method,
+// plan, region), or the type of a principal if the request has one of that type,
+// else a free attribute. An empty value counts as absent.
+//
 // The package is pure: no clock, goroutine, socket or log. An Index never
 // changes, so any number of goroutines may ask it at once.
 package policy
@@ -25,7 +29,12 @@ type Set struct {
 	Policies []Policy
 }
 
-// Policy is one rule: which requests it matches, what it counts together, its limit.
+// Policy is one rule: which requests it matches, what it counts together, its
+// limit. It applies to a request that satisfies all of Match and has all of Scope.
+//
+// Its buckets live in the slot of the home values if Scope holds all home names,
+// else in the slot of the scope's own names and values: by the scope alone, never
+// by what else a request has.
 type Policy struct {
 	ID      string            // printable ASCII, 1 … 128 bytes, unique in its set
 	Version uint64            // given by the control state; 0: not given yet

@@ -213,8 +213,10 @@ func FuzzFrame(f *testing.F) {
 				decodeRequest(frame{kind: k, body: fr.body}, nil)
 			}
 			for _, c := range []call{
-				{want: kindAppended, resp: &raft.AppendEntriesResponse{}}, {want: kindVoted, resp: &raft.RequestVoteResponse{}},
-				{want: kindPreVoted, resp: &raft.RequestPreVoteResponse{}}, {want: kindTimedOut, resp: &raft.TimeoutNowResponse{}},
+				{want: kindAppended, resp: &raft.AppendEntriesResponse{}},
+				{want: kindVoted, resp: &raft.RequestVoteResponse{}},
+				{want: kindPreVoted, resp: &raft.RequestPreVoteResponse{}},
+				{want: kindTimedOut, resp: &raft.TimeoutNowResponse{}},
 				{want: kindAnswer},
 			} {
 				_ = c.fill(fr)

@@ -25,19 +25,20 @@ type link struct {
 	kick chan struct{}        // capacity 1: run should look again
 	used atomic.Int64         // when a call last needed the link (Peers.now)
 
-	mu       sync.Mutex // guards what follows; held for a few instructions
-	wanted   bool       // SetPeers names it: keep it connected
-	asked    bool       // a call asked for it: connect once
-	running  bool       // the goroutine run is there
-	greeting bool       // this side's hello is out
-	newest   uint64     // id of the newest connection made
-	made     int64      // when (Peers.now); 0: never
-	tried    chan struct{}
-	failure  error  // why the last dial failed
-	up       bool   // my pings come back
-	upAt     int64  // since when (Peers.now)
-	downs    uint64 // how often it went down
-	told     told   // what OnLink knows; used by the notifier only
+	mu       sync.Mutex    // guards what follows; held for a few instructions
+	wanted   bool          // SetPeers names it: keep it connected
+	asked    bool          // a call asked for it: connect once
+	running  bool          // the goroutine run is there
+	greeting bool          // this side's hello is out
+	newest   uint64        // id of the newest connection made
+	made     int64         // when it was, or the last dial began (Peers.now); 0: never
+	tried    chan struct{} // closed when the present dial ends
+	ever     bool          // a dial has ended, or a connection been made
+	failure  error         // why the last dial failed
+	up       bool          // my pings come back
+	upAt     int64         // since when (Peers.now)
+	downs    uint64        // how often it went down
+	told     told          // what OnLink knows; used by the notifier only
 }
 
 // told is the state of a link as OnLink was told last.
@@ -115,12 +116,13 @@ func (l *link) ask() (tried <-chan struct{}, failure error, wait bool) {
 	l.used.Store(l.p.now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	early := l.p.notYet() // then Run will start it, if want does not
 	if l.cur.Load() == nil {
 		l.asked = true
 		l.want()
 	}
-	fresh := !l.wanted || (l.failure == nil && l.made == 0)
-	return l.tried, l.failure, fresh && (l.running || l.p.notYet())
+	wait = (!l.wanted || !l.ever) && (l.running || early)
+	return l.tried, l.failure, wait
 }
 
 // why returns what the last attempt to connect ended with.
@@ -134,7 +136,7 @@ func (l *link) why() error {
 func (l *link) attempted(err error) {
 	l.mu.Lock()
 	changed := err != nil && (l.failure == nil || l.failure.Error() != err.Error())
-	l.failure, l.asked = err, false
+	l.failure, l.asked, l.ever = err, false, true
 	close(l.tried)
 	l.tried = make(chan struct{})
 	l.mu.Unlock()
@@ -247,7 +249,7 @@ func (l *link) install(c *conn) {
 	l.cur.Store(c)
 	l.setUp(false) // until its own pings come back
 	l.newest, l.made = c.id, l.p.now()
-	l.failure = nil
+	l.failure, l.ever = nil, true
 	l.used.Store(l.p.now())
 	l.p.log.Debug("peer: connected", "node", l.node, "incarnation", c.from.Incarnation)
 	select {

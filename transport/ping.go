@@ -16,6 +16,7 @@ import (
 func (p *Peers) pulse(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
+	last := p.now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -30,21 +31,25 @@ func (p *Peers) pulse(ctx context.Context) {
 			digest = nil
 		}
 		cluster := p.cluster()
+		late := p.now()-last > int64(2*pingEvery)
+		last = p.now()
 		for _, l := range p.all() {
-			l.tick(digest, cluster)
+			l.tick(digest, cluster, late)
 		}
 	}
 }
 
-// tick is the pulse of one link. It does not wait for the network.
-func (l *link) tick(digest []byte, cluster string) {
+// tick is the pulse of one link. It does not wait for the network. If the pulse is
+// late, because this process was stopped or short of CPU, what the others sent may
+// lie unread: then silence is no reason yet to give anything up.
+func (l *link) tick(digest []byte, cluster string, late bool) {
 	c := l.cur.Load()
 	if c == nil {
 		return
 	}
 	now := l.p.now()
 	switch {
-	case c.silent(now):
+	case c.silent(now) && !late:
 		c.end(errors.New("nothing heard"))
 		return
 	case c.idle(now):
@@ -52,7 +57,7 @@ func (l *link) tick(digest []byte, cluster string) {
 		return
 	}
 	c.expire(now)
-	if !l.fresh(c) {
+	if !late && !l.fresh(c) {
 		l.mu.Lock()
 		l.setUp(false)
 		l.mu.Unlock()

@@ -69,21 +69,39 @@ type replica struct {
 	id    string
 	trans *transport.RaftTransport
 	fsm   *machine
-	log   *bytes.Buffer
+	log   *text
 	stop  func()
+}
+
+// text is a log that may be read while it is written.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (x *text) Write(b []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(b)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
 }
 
 // run starts a replica; bootstrap, if not nil, is the group's first configuration.
 func (n *peer) run(t testing.TB, id string, bootstrap []string, set ...func(*raft.Config)) *replica {
 	t.Helper()
-	r := &replica{peer: n, id: id, fsm: &machine{}, log: &bytes.Buffer{}, trans: n.Raft(id)}
+	r := &replica{peer: n, id: id, fsm: &machine{}, log: &text{}, trans: n.Raft(id)}
 	cfg := raft.DefaultConfig()
 	cfg.LocalID = raft.ServerID(id)
 	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = 500*time.Millisecond, 500*time.Millisecond, 500*time.Millisecond
 	cfg.CommitTimeout = time.Second
 	cfg.SnapshotInterval, cfg.SnapshotThreshold = time.Hour, 1<<40
 	cfg.NoLegacyTelemetry = true
-	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Debug, Mutex: &sync.Mutex{}})
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Debug})
 	for _, s := range set {
 		s(cfg)
 	}
@@ -309,7 +327,7 @@ func TestAppendsAreCutAtOneMegabyte(t *testing.T) {
 	})
 }
 
-// waitSnapshot makes the leader take a snapshot and drop its log.
+// forget makes the leader take a snapshot and drop its log.
 func forget(t *testing.T, r *replica) {
 	t.Helper()
 	if err := r.ReloadConfig(raft.ReloadableConfig{
@@ -389,9 +407,10 @@ func TestStandForElectionTakesOverWithoutWaiting(t *testing.T) {
 		all := group(t, f.mesh("a", "b", "c"))
 		leader := f.leads(all...)
 		commit(t, leader, "x")
+		next := without(all, leader)[0]
+		f.until(func() bool { return next.LastIndex() == leader.LastIndex() }, "has the whole log")
 		f.net.Kill(leader.peer.name)
 		began := time.Now()
-		next := without(all, leader)[0]
 		if !next.trans.StandForElection() {
 			t.Fatal("no room")
 		}

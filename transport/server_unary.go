@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -47,26 +48,32 @@ func clusterDesc() *grpc.ServiceDesc {
 	return &d
 }
 
-// method is a unary method whose undecodable requests are INVALID_ARGUMENT.
+// method is a unary method that protobuf decodes.
 func method[Req, Resp any](full, name string, f func(*Server, context.Context, *Req) (*Resp, error)) grpc.MethodDesc {
-	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, dec func(any) error, guard grpc.UnaryServerInterceptor) (any, error) {
+	return rawMethod(full, name, func(s *Server, ctx context.Context, raw *wire.Raw) (*Resp, error) {
 		in := new(Req)
-		if err := dec(in); err != nil {
-			return nil, fault.ToStatus(fault.New(fault.InvalidArgument, "malformed message: %v", err))
-		}
-		call := func(ctx context.Context, in any) (any, error) { return f(srv.(*Server), ctx, in.(*Req)) }
-		return guard(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: full}, call)
-	}}
-}
-
-// rawMethod is a unary method that reads and writes bytes.
-func rawMethod(full, name string, f func(*Server, context.Context, *wire.Raw) (*wire.Raw, error)) grpc.MethodDesc {
-	return method(full, name, func(s *Server, ctx context.Context, in *wire.Raw) (*wire.Raw, error) {
-		if err := in.Check(); err != nil {
-			return nil, err
+		if err := proto.Unmarshal(raw.B, any(in).(proto.Message)); err != nil {
+			return nil, fault.New(fault.InvalidArgument, "malformed message: %v", err)
 		}
 		return f(s, ctx, in)
 	})
+}
+
+// rawMethod is a unary method that takes bytes, and returns bytes or a message.
+func rawMethod[Resp any](full, name string, f func(*Server, context.Context, *wire.Raw) (*Resp, error)) grpc.MethodDesc {
+	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, dec func(any) error, guard grpc.UnaryServerInterceptor) (any, error) {
+		raw := new(wire.Raw)
+		if err := dec(raw); err != nil {
+			return nil, err // grpc's own: bytes always decode
+		}
+		call := func(ctx context.Context, _ any) (any, error) {
+			if err := raw.Check(); err != nil {
+				return nil, err
+			}
+			return f(srv.(*Server), ctx, raw)
+		}
+		return guard(ctx, raw, &grpc.UnaryServerInfo{Server: srv, FullMethod: full}, call)
+	}}
 }
 
 func (s *Server) decideOne(ctx context.Context, in *wire.Raw) (*wire.Raw, error) {

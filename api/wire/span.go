@@ -33,7 +33,7 @@ func (s *span) next() (protowire.Number, protowire.Type, error) {
 		return protowire.Number(c >> 3), protowire.Type(c & 7), nil
 	}
 	num, typ, n := protowire.ConsumeTag(s.b[s.at:s.end])
-	if n < 0 {
+	if n < 0 || num > protowire.MaxValidNumber {
 		return 0, 0, malformed()
 	}
 	s.at += n

@@ -15,20 +15,26 @@ type load struct {
 	recs map[key][]record
 }
 
-// startLoad makes workers take from keys in turn, each pausing between takes,
-// so that a whole machine's worth of processes still gets its share of the CPU.
-func (a *arena) startLoad(ctx context.Context, keys []key, workers int, pace time.Duration) *load {
+// loadPlan says how hard a background load works.
+type loadPlan struct {
+	workers  int
+	pace     time.Duration // between two takes of a worker: the nodes need their share of the CPU
+	deadline time.Duration // of each take
+}
+
+// startLoad makes workers take from keys in turn, until stop.
+func (a *arena) startLoad(ctx context.Context, keys []key, p loadPlan) *load {
 	l := &load{stopping: make(chan struct{}), recs: make(map[key][]record, len(keys))}
-	for w := range workers {
+	for w := range p.workers {
 		l.wg.Go(func() {
 			for i := w; ; i++ {
 				k := keys[i%len(keys)]
-				rec := a.take(ctx, k, patience)
+				rec := a.take(ctx, k, p.deadline)
 				l.mu.Lock()
 				l.recs[k] = append(l.recs[k], rec)
 				l.mu.Unlock()
 				select {
-				case <-time.After(pace):
+				case <-time.After(p.pace):
 				case <-l.stopping:
 					return
 				case <-ctx.Done():

@@ -67,7 +67,7 @@ func (a *arena) refillOverKills(ctx context.Context, where string) error {
 	const kills = 5
 	k := a.fresh("refill")
 	a.volley(ctx, k, 1, 1, nil) // the bucket exists
-	load := a.startLoad(ctx, []key{k}, 4, 20*time.Millisecond)
+	load := a.startLoad(ctx, []key{k}, loadPlan{workers: 4, pace: 20 * time.Millisecond, deadline: patience})
 	for range kills {
 		node, err := a.killLeaderOf(ctx, k)
 		if err == nil {

@@ -51,7 +51,7 @@ func (r *roll) round(ctx context.Context, where string) error {
 	for i := range busy {
 		busy[i] = a.fresh("budget")
 	}
-	load := a.startLoad(ctx, busy, 16, 10*time.Millisecond)
+	load := a.startLoad(ctx, busy, loadPlan{workers: 16, pace: 10 * time.Millisecond, deadline: patience})
 	err := r.replaceAll(ctx, where)
 	recs := load.stop()
 	if err != nil {

@@ -15,7 +15,9 @@ const drainTimeout = 35 * time.Second
 
 // playTerm stops and restarts each node under load; callers must not notice.
 func playTerm(ctx context.Context, a *arena, rounds int) error {
-	const workers, pace, enough = 32, 5 * time.Millisecond, 1000
+	const enough = 1000 // requests for a round to count
+	// The deadline is the client library's own: nobody should have to raise it.
+	plan := loadPlan{workers: 32, pace: 5 * time.Millisecond, deadline: 2 * time.Second}
 	keys := make([]key, 48)
 	for i := range keys {
 		keys[i] = a.fresh("wide")
@@ -24,7 +26,7 @@ func playTerm(ctx context.Context, a *arena, rounds int) error {
 	for i := range rounds {
 		for _, n := range a.fleet.Nodes {
 			where := fmt.Sprintf("round %d, node %s", i+1, n.Name)
-			load := a.startLoad(ctx, keys, workers, pace)
+			load := a.startLoad(ctx, keys, plan)
 			err := a.stopAndStart(ctx, where, n)
 			took, failed, first := summarise(load.stop())
 			if err != nil {

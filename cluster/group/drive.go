@@ -3,6 +3,7 @@ package group
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/ringlimit/ringlimit/bucket"
@@ -49,6 +50,7 @@ func (d *driver) work(ctx context.Context) {
 			return
 		}
 		d.commit(ctx, gen, b)
+		runtime.Gosched() // those just answered ask again: let them join the next entry
 		select {
 		case o := <-d.r.ops:
 			d.perform(ctx, o)

@@ -235,11 +235,18 @@ func oneOff(n uint64) bucket.Limit {
 	return bucket.Limit{Algorithm: bucket.TokenBucket, Amount: n, Burst: n, Window: bucket.MaxWindow}
 }
 
+// mix spreads keys as the product's hash does.
+func mix(x uint64) uint64 {
+	x = (x + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // ask is a request for cost of one bucket, named by session and sequence; sequence 0: unnamed.
 func ask(key uint64, l bucket.Limit, cost, session, sequence uint64) Request {
 	slot := uint16(key % testSlots)
 	q := Request{Request: bucket.Request{Home: slot, Takes: []bucket.Take{{
-		Slot: slot, Key: bucket.Key{Hi: 1, Lo: key}, Rule: bucket.Rule{Policy: 7, Version: 1, Limit: l}, Cost: cost,
+		Slot: slot, Key: bucket.Key{Hi: mix(key), Lo: mix(key + 1<<32)}, Rule: bucket.Rule{Policy: 7, Version: 1, Limit: l}, Cost: cost,
 	}}}}
 	if sequence > 0 {
 		q.ID = bucket.ID{Kind: bucket.ClientID, Session: session, Sequence: sequence, Content: key + cost}
