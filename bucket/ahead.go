@@ -21,6 +21,11 @@ func (t *Table) touchAhead(jobs []job) {
 		}
 	}
 	for i := range jobs {
+		if n := jobs[i].session; n != noRecord {
+			sum += uint64(t.ids.pool.view(n)[recordTag])
+		}
+	}
+	for i := range jobs {
 		if j := &jobs[i]; j.session != noRecord {
 			j.session = t.ids.walk(j.session, sessionRecord, j.home, j.id.Session, 0)
 		}

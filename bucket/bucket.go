@@ -3,8 +3,25 @@
 //
 // Nothing here knows a clock, a goroutine, a socket or a log. Times are
 // nanoseconds of group time, carried by the entry that is applied; slot time is
-// group time plus the slot's offset. The same entries applied in the same order
-// give byte-identical tables on every machine.
+// group time plus the slot's offset, which is 0 as long as slots do not move.
+// The same entries applied in the same order give byte-identical tables on every
+// machine.
+//
+// The way of one request: the leader's Builder writes it into an entry, the log
+// carries the entry to every replica, and each Table.Apply decodes it, judges it
+// and gives the same Result. Peek judges without a log and changes nothing.
+//
+// A token bucket (token.go) is whole tokens and a fraction kept as time, so that
+// integers hold it exactly; nothing is rounded but the fraction of a bucket whose
+// limit changes. A full bucket is the same as none: a sweep, driven by the log,
+// drops full ones (sweep.go), and nobody can tell.
+//
+// Buckets are cells of 36 bytes in open-addressing segments without a pointer
+// (segment.go), several to a slot (slot.go), none so large that growing it is
+// felt. Results of requests with an id are records of 64 bytes in pages (record.go,
+// pool.go), found by linear hashing (index.go) and dropped in order of age
+// (ids.go). A Dump (dump.go) is a frozen view of all that, written while the
+// table goes on; Restore takes it over whole or not at all.
 package bucket
 
 // Key is the identity of one bucket: a 128-bit keyed hash of the policy and the
@@ -74,18 +91,20 @@ type ID struct {
 // Horizon is how long results of admitted requests are kept, in ns of slot time.
 const Horizon = 120 * 1_000_000_000
 
-// Request is takes that are admitted or denied together.
+// Request is takes that are admitted or denied together. Several on one bucket
+// are charged together: each is judged on what those before it would leave.
 type Request struct {
 	Home        uint16 // slot that keeps the result of ID
 	ID          ID
-	NoNewBucket bool // judged over a cap by the leader: a take on an absent bucket answers StoreFull
-	Takes       []Take
+	NoNewBucket bool   // judged over a cap by the leader: a charge to an absent, or fresh, bucket answers StoreFull
+	Takes       []Take // 1 … MaxRequestTakes
 }
 
 // Code says what became of a request.
 type Code uint8
 
-// What becomes of a request. Only Admitted charges, and a Repeated one was charged before.
+// What becomes of a request. Only Admitted charges, and a Repeated one was
+// charged before. Denied, Admitted and Repeated have answers, the others none.
 const (
 	Denied    Code = iota // changes nothing
 	Admitted              // charged now (a look that would pass is Admitted too, and charges nothing)
@@ -93,7 +112,7 @@ const (
 	TooOld                // the id is acknowledged, evicted or beyond the horizon
 	IDReused              // the same id with other content
 	NotHeld               // a slot is not held by this group
-	StoreFull             // a new bucket was needed and not allowed
+	StoreFull             // a new bucket was needed and not allowed, or the slot keeps MaxOwnResults own ids
 )
 
 // Reason says why one take was denied.
@@ -107,15 +126,16 @@ const (
 	ReasonNothingAllowed // amount 0
 )
 
-// Answer is what one take gets.
+// Answer is what one take gets. Its numbers are those after the decision on the
+// whole request.
 type Answer struct {
 	Rule       Rule
-	Allowed    bool
+	Allowed    bool // this bucket would have admitted; charged only if all takes were
 	Reason     Reason
 	Capacity   uint64
 	Remaining  uint64 // the largest cost that would be admitted now, 0 … Capacity
-	ResetAfter int64  // ns until the bucket is fresh
-	RetryAfter int64  // ns; 0 if allowed, -1: never
+	ResetAfter int64  // ns until the bucket is fresh; MaxInt64: that long or longer
+	RetryAfter int64  // ns until the same cost, asked alone, is admitted; 0 if allowed, -1: never
 }
 
 // Result is what one request gets: Answers[First:First+Count] of its Results, in the order of its takes.

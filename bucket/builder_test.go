@@ -109,7 +109,7 @@ func TestBuilderIsBounded(t *testing.T) {
 }
 
 func TestForeignEntryStopsTheReplica(t *testing.T) {
-	sound := (&rig{tb: t}).encode(5, takeOf(unit, 1), request(client(1, 0), 1))
+	sound := (&rig{tb: t}).encode(5, takeOf(unit, 1), with(client(1, 0), 1))
 	edit := func(at int, b byte) []byte {
 		e := bytes.Clone(sound)
 		e[at] = b

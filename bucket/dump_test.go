@@ -69,7 +69,7 @@ func TestRestoreRefusesAnotherTable(t *testing.T) {
 // TestEveryBitOfADumpCounts flips one bit in each part of it.
 func TestEveryBitOfADumpCounts(t *testing.T) {
 	from := newRig(t, 3)
-	from.apply(0, request(client(1, 0), 1), request(own(1), 2))
+	from.apply(0, with(client(1, 0), 1), with(own(1), 2))
 	whole := dump(t, from.table)
 	for at := 0; at < len(whole); at += 1 + at/200 {
 		b := bytes.Clone(whole)

@@ -117,7 +117,7 @@ func (d *ids) parse(r *reader) {
 		d.pool.used += int(g.used)
 	}
 	d.index.n, d.index.count = r.u32(), r.u32()
-	if d.index.n < minHeads || int64(d.index.n) > int64(minHeads)+2*int64(len(d.pool.pages))*pageRecords {
+	if d.index.n < minHeads || int64(d.index.n) > int64(minHeads)+4*int64(len(d.pool.pages))*pageRecords {
 		r.bad = true
 		return
 	}

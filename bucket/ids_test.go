@@ -15,7 +15,7 @@ func client(seq, acked uint64) ID {
 
 func own(n uint64) ID { return ID{Kind: OwnID, Own: spread(n), Content: n} }
 
-func request(id ID, cost uint64) Request {
+func with(id ID, cost uint64) Request {
 	r := takeOf(unit, cost)
 	r.ID = id
 	return r
@@ -47,7 +47,7 @@ func TestChargedOncePerID(t *testing.T) {
 				if seq%2 == 0 {
 					id = own(seq)
 				}
-				reqs = append(reqs, request(id, seq*seq))
+				reqs = append(reqs, with(id, seq*seq))
 			}
 			out := g.apply(g.table.Time()+rapid.Int64Range(0, Horizon/40).Draw(t, "step"), reqs...)
 			for i, item := range out.Items {
@@ -144,13 +144,13 @@ func TestAllOrNothing(t *testing.T) {
 func TestAcknowledgedIDIsTooOld(t *testing.T) {
 	g := newRig(t, 2)
 	for seq := range uint64(5) {
-		g.expect("new", 0, request(client(seq+1, 0), 1), Admitted)
+		g.expect("new", 0, with(client(seq+1, 0), 1), Admitted)
 	}
-	g.expect("copy", 1, request(client(2, 0), 1), Repeated)
-	g.expect("later take acknowledges 1 … 3", 2, request(client(6, 3), 1), Admitted)
-	g.expect("acknowledged", 3, request(client(2, 0), 1), TooOld)
-	g.expect("not acknowledged", 3, request(client(4, 0), 1), Repeated)
-	g.expect("acknowledges itself", 3, request(client(7, 7), 1), TooOld)
+	g.expect("copy", 1, with(client(2, 0), 1), Repeated)
+	g.expect("later take acknowledges 1 … 3", 2, with(client(6, 3), 1), Admitted)
+	g.expect("acknowledged", 3, with(client(2, 0), 1), TooOld)
+	g.expect("not acknowledged", 3, with(client(4, 0), 1), Repeated)
+	g.expect("acknowledges itself", 3, with(client(7, 7), 1), TooOld)
 	if g.spent(3) != 6 {
 		t.Fatalf("spent %d", g.spent(3))
 	}
@@ -175,9 +175,9 @@ func TestDeniedIDIsJudgedAfresh(t *testing.T) {
 func TestReusedIDIsAnError(t *testing.T) {
 	g := newRig(t, 2)
 	for _, id := range []ID{client(1, 0), own(1)} {
-		g.expect("first", 0, request(id, 1), Admitted)
+		g.expect("first", 0, with(id, 1), Admitted)
 		id.Content++
-		g.expect("other content", 1, request(id, 2), IDReused)
+		g.expect("other content", 1, with(id, 2), IDReused)
 	}
 	if g.spent(1) != 2 {
 		t.Fatalf("spent %d", g.spent(1))
@@ -188,25 +188,25 @@ func TestHorizon(t *testing.T) {
 	g := newRig(t, 2)
 	aged := client(1, 0)
 	aged.AgeNanos = Horizon + 1
-	g.expect("an old copy of nothing", 0, request(aged, 1), TooOld)
-	g.expect("client", 0, request(client(5, 0), 1), Admitted)
-	g.expect("own", 0, request(own(1), 1), Admitted)
-	g.expect("client, at the horizon", Horizon, request(client(5, 0), 1), Repeated)
-	g.expect("own, at the horizon", Horizon, request(own(1), 1), Repeated)
-	g.expect("client, beyond", Horizon+1, request(client(5, 0), 1), TooOld)
-	g.expect("client, evicted with it", Horizon+1, request(client(3, 0), 1), TooOld)
-	g.expect("own, beyond", Horizon+1, request(own(1), 1), Admitted)
-	g.expect("session remembered", 2*Horizon, request(client(5, 0), 1), TooOld)
-	g.expect("session forgotten", 2*Horizon+1, request(client(5, 0), 1), Admitted)
+	g.expect("an old copy of nothing", 0, with(aged, 1), TooOld)
+	g.expect("client", 0, with(client(5, 0), 1), Admitted)
+	g.expect("own", 0, with(own(1), 1), Admitted)
+	g.expect("client, at the horizon", Horizon, with(client(5, 0), 1), Repeated)
+	g.expect("own, at the horizon", Horizon, with(own(1), 1), Repeated)
+	g.expect("client, beyond", Horizon+1, with(client(5, 0), 1), TooOld)
+	g.expect("client, evicted with it", Horizon+1, with(client(3, 0), 1), TooOld)
+	g.expect("own, beyond", Horizon+1, with(own(1), 1), Admitted)
+	g.expect("session remembered", 2*Horizon, with(client(5, 0), 1), TooOld)
+	g.expect("session forgotten", 2*Horizon+1, with(client(5, 0), 1), Admitted)
 }
 
 func TestOldestResultOfASessionIsEvicted(t *testing.T) {
 	g := newRig(t, 2)
 	for seq := range uint64(MaxSessionResults + 1) {
-		g.expect("new", 0, request(client(seq+1, 0), 1), Admitted)
+		g.expect("new", 0, with(client(seq+1, 0), 1), Admitted)
 	}
-	g.expect("evicted", 0, request(client(1, 0), 1), TooOld)
-	g.expect("kept", 0, request(client(2, 0), 1), Repeated)
+	g.expect("evicted", 0, with(client(1, 0), 1), TooOld)
+	g.expect("kept", 0, with(client(2, 0), 1), Repeated)
 	if g.spent(0) != MaxSessionResults+1 {
 		t.Fatalf("spent %d", g.spent(0))
 	}
@@ -217,19 +217,19 @@ func TestOwnIDsAreBounded(t *testing.T) {
 	for n := uint64(0); n < MaxOwnResults; n += 64 {
 		var reqs []Request
 		for i := range uint64(64) {
-			reqs = append(reqs, request(own(n+i), 1))
+			reqs = append(reqs, with(own(n+i), 1))
 		}
 		g.apply(int64(n), reqs...)
 	}
 	now := int64(MaxOwnResults)
-	g.expect("full", now, request(own(MaxOwnResults), 1), StoreFull)
-	g.expect("known", now, request(own(7), 1), Repeated)
-	g.expect("without an id", now, request(ID{}, 1), Admitted)
-	if r, _ := g.peek(Horizon+1, request(own(MaxOwnResults), 1)); r.Code != Admitted {
+	g.expect("full", now, with(own(MaxOwnResults), 1), StoreFull)
+	g.expect("known", now, with(own(7), 1), Repeated)
+	g.expect("without an id", now, with(ID{}, 1), Admitted)
+	if r, _ := g.peek(Horizon+1, with(own(MaxOwnResults), 1)); r.Code != Admitted {
 		t.Fatalf("peek after the first expired: %d", r.Code)
 	}
-	g.expect("the first expired", Horizon+1, request(own(MaxOwnResults), 1), Admitted)
-	g.expect("charged again", Horizon+1, request(own(1), 1), Admitted)
+	g.expect("the first expired", Horizon+1, with(own(MaxOwnResults), 1), Admitted)
+	g.expect("charged again", Horizon+1, with(own(1), 1), Admitted)
 	if want := uint64(MaxOwnResults + 3); g.spent(Horizon+1) != want {
 		t.Fatalf("spent %d, want %d", g.spent(Horizon+1), want)
 	}

@@ -7,7 +7,7 @@ import "math/bits"
 // records in pages; a chain goes on through the records themselves.
 type index struct {
 	heads []*block // of headsPage numbers each
-	n     uint32   // chains, ≥ minHeads
+	n     uint32   // chains, ≥ minHeads, 2 … 4 times as many as records
 	count uint32   // records in all chains
 }
 
@@ -48,8 +48,11 @@ func (x *index) add(p *pool, n uint32, hash uint64) {
 	c := x.chain(hash)
 	le.PutUint32(p.edit(n)[recordNext:], x.head(c))
 	x.setHead(c, n)
-	if x.count++; x.count > x.n {
-		x.split(p)
+	x.count++
+	for range 2 {
+		if x.count > x.n/2 {
+			x.split(p)
+		}
 	}
 }
 
@@ -66,8 +69,8 @@ func (x *index) drop(p *pool, n uint32, hash uint64) {
 		le.PutUint32(p.edit(at)[recordNext:], next)
 	}
 	x.count--
-	for range 2 { // two at once, to come down to what is left
-		if x.n > minHeads && x.count < x.n/2 {
+	for range 4 {
+		if x.n > minHeads && x.count < x.n/4 {
 			x.merge(p)
 		}
 	}

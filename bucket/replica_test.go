@@ -35,8 +35,16 @@ func same(t tester, a, b *Table) {
 	}
 }
 
+// seeds is how many random logs a test tries.
+func seeds() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return 2
+}
+
 func TestReplicasAreByteIdentical(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range seeds() {
 		log := newBulk(t, seed).log(1)
 		a, b := NewTable(3), NewTable(3)
 		most := 0
@@ -66,7 +74,7 @@ func TestReplicasAreByteIdentical(t *testing.T) {
 // TestRestoredReplicaContinuesIdentically restores one replica from a dump that
 // was begun at one entry and written while later ones were applied.
 func TestRestoredReplicaContinuesIdentically(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range seeds() {
 		log := newBulk(t, seed).log(1)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		a := NewTable(3)

@@ -165,7 +165,7 @@ func checkBooks(t tester, tb *Table) {
 	t.Helper()
 	buckets, queued := 0, 0
 	for i := range tb.slots {
-		n := 0
+		n, deepest := 0, uint8(0)
 		tb.slots[i].segments(func(_ int, g *segment) {
 			inUse := uint32(0)
 			g.each(func(cell []byte) {
@@ -182,7 +182,11 @@ func checkBooks(t tester, tb *Table) {
 				t.Fatalf("segment: %d cells in use, count %d", inUse, g.count)
 			}
 			n += int(inUse)
+			deepest = max(deepest, g.depth)
 		})
+		if len(tb.slots[i].dir) > 1<<deepest {
+			t.Fatalf("slot %d: dir of %d for %d bits", i, len(tb.slots[i].dir), deepest)
+		}
 		if n != tb.slots[i].count {
 			t.Fatalf("slot %d: %d buckets, count %d", i, n, tb.slots[i].count)
 		}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 )
@@ -37,11 +38,7 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 		b.left.Add(1)
 		calls[i] = k
 	}
-	for _, k := range calls {
-		if k != nil {
-			c.send(k, false)
-		}
-	}
+	c.sendAll(calls)
 	b.ended()
 	c.waitBatch(ctx, b, calls)
 	var first error
@@ -55,6 +52,37 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 		}
 	}
 	return results, first
+}
+
+// sendAll places the calls of a batch, those of one lane at once.
+func (c *Client) sendAll(calls []*call) {
+	type pile struct {
+		lane  *lane // nil: those that must wait, or look closer
+		calls []*call
+	}
+	var piles []pile
+	for _, k := range calls {
+		if k == nil {
+			continue
+		}
+		l := k.group.open()
+		i := slices.IndexFunc(piles, func(p pile) bool { return p.lane == l })
+		if i < 0 {
+			i = len(piles)
+			piles = append(piles, pile{l, make([]*call, 0, len(calls))})
+		}
+		piles[i].calls = append(piles[i].calls, k)
+	}
+	for _, p := range piles {
+		if p.lane != nil && p.lane.putAll(p.calls) {
+			continue
+		}
+		c.mu.Lock()
+		for _, k := range p.calls {
+			c.place(k)
+		}
+		c.mu.Unlock()
+	}
 }
 
 // waitBatch returns when all calls have ended.

@@ -32,6 +32,7 @@ type call struct {
 	via       *node // where a redirect sends the next copy
 	redirects int
 	busy      int // retries because of BUSY
+	moved     int // retries because of NOT_HELD
 }
 
 const (

@@ -81,6 +81,9 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	for _, o := range opts {
 		o(&c.options)
 	}
+	if c.options.timeout <= 0 {
+		return nil, fault.New(fault.InvalidArgument, "default timeout %v, want a positive one", c.options.timeout)
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.running.Go(c.clock)
 	c.mu.Lock()
@@ -130,7 +133,7 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	c.send(k, true)
+	c.send(k)
 	c.wait(ctx, k)
 	d, err := k.decision, k.err
 	c.recycle(k)
@@ -191,11 +194,9 @@ func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
 }
 
 // send places a new call: straight into its lane if all is well.
-func (c *Client) send(k *call, direct bool) {
-	if !k.group.down.Load() {
-		if l := k.group.lane.Load(); l != nil && l.put(k, direct) {
-			return
-		}
+func (c *Client) send(k *call) {
+	if l := k.group.open(); l != nil && l.put(k, true) {
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

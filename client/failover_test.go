@@ -200,7 +200,7 @@ func TestHangingForwarderIsCut(t *testing.T) {
 }
 
 func TestNoLeaderThenLeader(t *testing.T) {
-	for _, kind := range []*fault.Kind{fault.NoLeader, fault.NotReady, fault.Unavailable, fault.OutcomeUnknown, fault.NotHeld} {
+	for _, kind := range []*fault.Kind{fault.NoLeader, fault.NotReady, fault.Unavailable, fault.OutcomeUnknown} {
 		bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
 			f.nodes["a"].answer(refuse(fault.New(kind, "wait")))
 			time.AfterFunc(time.Second, func() { f.nodes["a"].answer(allowAll) })
@@ -218,6 +218,46 @@ func TestNoLeaderThenLeader(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNotHeldHoldsUpNobodyElse(t *testing.T) {
+	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
+		f.nodes["a"].answer(func(_ context.Context, m *pb.StreamRequest) []*pb.Result {
+			return each(m, func(r *pb.DecideRequest) *pb.Result {
+				if r.Subject.Tenant == "moving" {
+					return failure(fault.NotHeld)
+				}
+				return allowed()
+			})
+		})
+		var moving sync.WaitGroup
+		moving.Go(func() {
+			if _, _, err := decide(t, c, Request{Tenant: "moving"}); !errors.Is(err, fault.Deadline) {
+				t.Errorf("got %v", err)
+			}
+		})
+		for range 100 {
+			time.Sleep(3 * time.Millisecond)
+			if _, took, err := decide(t, c, acme); err != nil || took != 0 {
+				t.Fatalf("%v after %v", err, took)
+			}
+		}
+		moving.Wait()
+		if copies := len(f.nodes["a"].requests()) - 100; copies > 50 {
+			t.Errorf("%d copies in 2 s", copies)
+		}
+	})
+}
+
+func TestServersDeadlineIsNotTheCallers(t *testing.T) {
+	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
+		f.nodes["a"].answer(refuse(fault.New(fault.Deadline, "not proposed in time")))
+		time.AfterFunc(50*time.Millisecond, func() { f.nodes["a"].answer(allowAll) })
+		if _, took, err := decide(t, c, acme); err != nil || took > 200*time.Millisecond {
+			t.Errorf("%v after %v", err, took)
+		}
+		sameRequest(t, f.nodes["a"].requests())
+	})
 }
 
 func TestMovedSlotIsFollowed(t *testing.T) {

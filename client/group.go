@@ -25,6 +25,14 @@ type group struct {
 	probe  pause  // while down, when the next parked take tries again
 }
 
+// open returns the lane for new takes; nil: they must wait, or look closer.
+func (g *group) open() *lane {
+	if g.down.Load() {
+		return nil
+	}
+	return g.lane.Load()
+}
+
 // table is an immutable routing: slot → group.
 type table struct {
 	hash  route.Hash

@@ -67,6 +67,24 @@ func (l *lane) put(k *call, direct bool) bool {
 	return true
 }
 
+// putAll is put for many calls, without sending.
+func (l *lane) putAll(calls []*call) bool {
+	n := l.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.up {
+		return false
+	}
+	for _, k := range calls {
+		k.attempt.Add(1)
+	}
+	l.queue = append(l.queue, calls...)
+	if l.ready() {
+		n.wake()
+	}
+	return true
+}
+
 // ready says whether a message may be sent now. node.mu is held.
 func (l *lane) ready() bool {
 	return len(l.queue) > 0 && (l.flying < window || l.flying < fullWindow && len(l.queue) >= maxCalls)

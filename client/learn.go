@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -10,8 +8,6 @@ import (
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
-
-var errDeadline error = context.DeadlineExceeded
 
 // view is the newest placement the client knows.
 type view struct {
@@ -72,8 +68,14 @@ func (c *Client) learn(r *pb.Routing, from *node) {
 	}
 }
 
-// placeParked looks anew where parked calls belong.
+// placeParked looks anew where waiting calls belong.
 func (c *Client) placeParked() {
+	for i := range c.delayed {
+		if c.delayed[i].call.moved > 0 {
+			c.delayed[i].at = 0
+		}
+	}
+	c.wakeClock()
 	for _, g := range c.allGroups() {
 		for _, k := range g.parked.take() {
 			c.place(k)
@@ -153,7 +155,10 @@ func (c *Client) learnLeader(r *pb.GroupRoute) {
 func (c *Client) nodeFound(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.options.logger.Debug("ringlimit: node found", "node", n.addr)
+	if n.missed {
+		n.missed = false
+		c.options.logger.Info("ringlimit: node found again", "node", n.addr)
+	}
 	for _, g := range c.allGroups() {
 		was := g.lane.Load()
 		if l := c.aim(g); l != was && l != nil {
@@ -164,10 +169,11 @@ func (c *Client) nodeFound(n *node) {
 
 // nodeLost treats all that was on its way to a node whose stream has broken.
 func (c *Client) nodeLost(n *node, why error) {
-	flight, queued := n.fall()
+	was, flight, queued := n.fall()
 	c.mu.Lock()
-	if !errors.Is(why, context.Canceled) {
-		c.options.logger.Debug("ringlimit: node lost", "node", n.addr, "error", why)
+	if was && n.ctx.Err() == nil {
+		n.missed = true
+		c.options.logger.Info("ringlimit: node lost", "node", n.addr, "error", why)
 	}
 	for _, g := range c.allGroups() {
 		if l := g.lane.Load(); l != nil && l.node == n {

@@ -19,7 +19,8 @@ import (
 type node struct {
 	client *Client
 	addr   string
-	seed   bool // named by the user: never retired
+	seed   bool // named by the user: never retired; guarded by Client.mu
+	missed bool // it was lost, and the log said so; guarded by Client.mu
 	conn   *grpc.ClientConn
 	ctx    context.Context // done when retired or closed
 	cancel context.CancelFunc
@@ -153,9 +154,10 @@ func (n *node) rise(stream grpc.ClientStream, cut context.CancelFunc) {
 }
 
 // fall takes everything that was on its way here.
-func (n *node) fall() (flight []*message, queued []*call) {
+func (n *node) fall() (wasUp bool, flight []*message, queued []*call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	wasUp = n.up
 	n.stream, n.up, n.unanswered = nil, false, 0
 	for id, m := range n.flight {
 		flight = append(flight, m)
@@ -166,7 +168,7 @@ func (n *node) fall() (flight []*message, queued []*call) {
 		queued = append(queued, l.queue...)
 		l.queue, l.flying, l.last = nil, 0, 0
 	}
-	return flight, queued
+	return wasUp, flight, queued
 }
 
 func (n *node) isUp() bool {

@@ -34,8 +34,9 @@ func WithTransportCredentials(creds credentials.TransportCredentials) Option {
 	return func(o *options) { o.creds = creds }
 }
 
-// WithDefaultTimeout is how long a call waits whose context has no deadline;
-// 2 s without this option.
+// WithDefaultTimeout is how long a call waits whose context has no deadline, and
+// must be positive; 2 s without this option. It costs nothing per call, unlike a
+// deadline.
 func WithDefaultTimeout(d time.Duration) Option {
 	return func(o *options) { o.timeout = d }
 }

@@ -85,10 +85,10 @@ func (c *Client) failed(k *call, attempt uint32, m *message, err error) {
 		c.redirect(k, m, e.Leader)
 	case fault.Busy:
 		c.retryBusy(k, err)
-	case fault.NoLeader, fault.NotHeld, fault.NotReady, fault.Unavailable, fault.OutcomeUnknown:
-		c.outage(k, m)
-	case fault.Deadline:
-		c.fail(k, c.gaveUp(errDeadline, true, err))
+	case fault.NotHeld:
+		c.retryElsewhere(k)
+	case fault.NoLeader, fault.NotReady, fault.Unavailable, fault.OutcomeUnknown, fault.Deadline:
+		c.outage(k, m) // the node's deadline is not the caller's
 	default:
 		c.fail(k, err)
 	}
@@ -132,6 +132,15 @@ func (c *Client) retryBusy(k *call, err error) {
 	c.counts.retries.Add(1)
 	c.delay(k, fullJitter(busyPause, k.busy))
 	k.busy++
+}
+
+// retryElsewhere waits for the routing that says where the call's slot has gone.
+// The group is well otherwise.
+func (c *Client) retryElsewhere(k *call) {
+	c.counts.retries.Add(1)
+	c.delay(k, jitter(min(int64(leastPause)<<min(k.moved, 4), int64(mostPause))))
+	k.moved++
+	c.ask(c.now())
 }
 
 // outage keeps a call for the next leader. One parked call of the group tries

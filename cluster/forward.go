@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 
@@ -37,7 +38,11 @@ func (n *Node) callTake(ctx context.Context, node string, m *pb.StreamRequest) (
 		return nil, fault.New(fault.InvalidArgument, "%v", err)
 	}
 	body, err = n.peers.Call(ctx, node, methodTake, body)
-	if err != nil {
+	switch {
+	case errors.Is(err, fault.Unavailable):
+		// Not sent: what this node knew as the leader is out of its reach.
+		return nil, fault.New(fault.NoLeader, "the last known leader, %s, is out of reach: %v", node, err)
+	case err != nil:
 		return nil, err
 	}
 	resp := new(pb.StreamResponse)

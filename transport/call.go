@@ -181,8 +181,8 @@ func (j job) run() {
 		return
 	}
 	_, err = j.c.out.add(now, kindAnswer, 0, j.number, func(b []byte) []byte { return append(b, body...) })
-	if err != nil {
-		j.fail(now, fault.New(fault.Internal, "answer: %v", err))
+	if err != nil { // too long or no room; it has been done
+		j.fail(now, fault.New(fault.OutcomeUnknown, "answer not sent: %v", err))
 	}
 }
 

@@ -81,6 +81,17 @@ func TestBigBodiesPass(t *testing.T) {
 	})
 }
 
+func TestAnAnswerTooLongIsAnOutcomeUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a := f.start("a")
+		f.start("b", handler(func(context.Context, transport.From, uint8, []byte) ([]byte, error) {
+			return make([]byte, 17<<20), nil
+		}))
+		_, err := a.Call(t.Context(), "b", 1, nil)
+		want(t, err, fault.OutcomeUnknown)
+	})
+}
+
 func TestPendingCallsFailWhenTheConnectionBreaks(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
 		stuck := handler(func(ctx context.Context, _ transport.From, _ uint8, _ []byte) ([]byte, error) {

@@ -276,6 +276,25 @@ func TestRequestsForAnotherReplicaAreRefused(t *testing.T) {
 	})
 }
 
+func TestRaftWithoutALinkFailsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a, b := f.start("a"), f.start("b")
+		from := a.Raft(id("a"))
+		defer from.Close()
+		began := time.Now()
+		ask := func() error {
+			return from.RequestVote("", raft.ServerAddress(id("b")), &raft.RequestVoteRequest{Term: 1}, &raft.RequestVoteResponse{})
+		}
+		if err := ask(); !errors.Is(err, transport.ErrNoLink) || time.Since(began) != 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		f.until(func() bool { _, up := b.Link("a"); return up }, "a link is made on demand")
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "unknown replica") {
+			t.Errorf("then: %v", err)
+		}
+	})
+}
+
 func TestAReplicaThatDoesNotKeepUpHoldsUpNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
 		ns := f.mesh("a", "b")

@@ -25,6 +25,7 @@ type Requests struct {
 	// Bad are the others, by index. Together they are the requests of the message.
 	Bad []Bad
 
+	source     source
 	requests   slab[pb.DecideRequest]
 	subjects   slab[pb.Subject]
 	principals slab[pb.Principal]
@@ -46,7 +47,7 @@ func (r *Requests) Len() int { return len(r.Message.Requests) + len(r.Bad) }
 // the request itself, with a path that starts there.
 func (r *Requests) Decide(b []byte) error {
 	r.reset()
-	q, err := r.decide(newSpan(b))
+	q, err := r.decide(r.source.read(b, true))
 	if err == nil {
 		err = check(q, 0)
 	}
@@ -64,7 +65,7 @@ func (r *Requests) Stream(b []byte) error { return r.message(b, 5) }
 func (r *Requests) message(b []byte, requests protowire.Number) error {
 	r.reset()
 	m := &r.Message
-	s := newSpan(b)
+	s := r.source.read(b, true)
 	index := 0
 	for s.more() {
 		num, typ, err := s.next()
@@ -189,6 +190,7 @@ func (r *Requests) reset() {
 	clear(r.Message.Requests)
 	requests := r.Message.Requests[:0]
 	r.Message = pb.StreamRequest{Requests: requests}
+	r.source = source{}
 	clear(r.Bad)
 	r.Bad = r.Bad[:0]
 	r.requests.reset(2 * MaxRequests)

@@ -14,25 +14,38 @@ func invalid(field, format string, args ...any) error { return fault.Field(field
 // malformed is bytes that are not protobuf at all.
 func malformed() error { return invalid("", "malformed message") }
 
-// span is a part of an encoded message that is being read.
-type span struct {
+// source is a message that is being read. Its strings become substrings of one
+// copy of it.
+type source struct {
 	b   []byte
-	all string // the whole message, whose substrings its strings become; empty: copy each
-	at  int    // next byte
+	all string // the same bytes
+}
+
+// span is a part of a source.
+type span struct {
+	src *source
+	at  int // next byte
 	end int
 }
 
-func newSpan(b []byte) span { return span{b: b, all: string(b), end: len(b)} }
+// read begins a message. With strings, text may be called.
+func (s *source) read(b []byte, strings bool) span {
+	s.b, s.all = b, ""
+	if strings {
+		s.all = string(b)
+	}
+	return span{src: s, end: len(b)}
+}
 
 func (s *span) more() bool { return s.at < s.end }
 
 // next reads a tag.
 func (s *span) next() (protowire.Number, protowire.Type, error) {
-	if c := s.b[s.at]; c < 0x80 && c >= 8 { // field numbers up to 15
+	if c := s.src.b[s.at]; c < 0x80 && c >= 8 { // field numbers up to 15
 		s.at++
 		return protowire.Number(c >> 3), protowire.Type(c & 7), nil
 	}
-	num, typ, n := protowire.ConsumeTag(s.b[s.at:s.end])
+	num, typ, n := protowire.ConsumeTag(s.src.b[s.at:s.end])
 	if n < 0 || num > protowire.MaxValidNumber {
 		return 0, 0, malformed()
 	}
@@ -41,12 +54,12 @@ func (s *span) next() (protowire.Number, protowire.Type, error) {
 }
 
 func (s *span) varint() (uint64, error) {
-	if s.at < s.end && s.b[s.at] < 0x80 {
-		v := uint64(s.b[s.at])
+	if s.at < s.end && s.src.b[s.at] < 0x80 {
+		v := uint64(s.src.b[s.at])
 		s.at++
 		return v, nil
 	}
-	v, n := protowire.ConsumeVarint(s.b[s.at:s.end])
+	v, n := protowire.ConsumeVarint(s.src.b[s.at:s.end])
 	if n < 0 {
 		return 0, malformed()
 	}
@@ -55,7 +68,7 @@ func (s *span) varint() (uint64, error) {
 }
 
 func (s *span) fixed64() (uint64, error) {
-	v, n := protowire.ConsumeFixed64(s.b[s.at:s.end])
+	v, n := protowire.ConsumeFixed64(s.src.b[s.at:s.end])
 	if n < 0 {
 		return 0, malformed()
 	}
@@ -69,13 +82,12 @@ func (s *span) sub() (span, error) {
 	if err != nil || n > uint64(s.end-s.at) {
 		return span{}, malformed()
 	}
-	in := *s
-	in.end = s.at + int(n)
+	in := span{src: s.src, at: s.at, end: s.at + int(n)}
 	s.at = in.end
 	return in, nil
 }
 
-func (s *span) bytes() []byte { return s.b[s.at:s.end] }
+func (s *span) bytes() []byte { return s.src.b[s.at:s.end] }
 
 // text reads a string. A string that is not UTF-8 is an error about field.
 func (s *span) text(field string) (string, error) {
@@ -86,15 +98,12 @@ func (s *span) text(field string) (string, error) {
 	if !utf8.Valid(in.bytes()) {
 		return "", invalid(field, "must be valid UTF-8")
 	}
-	if s.all == "" {
-		return string(in.bytes()), nil
-	}
-	return s.all[in.at:in.end], nil
+	return s.src.all[in.at:in.end], nil
 }
 
 // skip passes over a field that this build does not know.
 func (s *span) skip(num protowire.Number, typ protowire.Type) error {
-	n := protowire.ConsumeFieldValue(num, typ, s.b[s.at:s.end])
+	n := protowire.ConsumeFieldValue(num, typ, s.src.b[s.at:s.end])
 	if n < 0 {
 		return malformed()
 	}

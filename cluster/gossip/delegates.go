@@ -28,17 +28,17 @@ func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 func (delegate) LocalState(bool) []byte          { return nil }
 func (delegate) MergeRemoteState([]byte, bool)   {}
 
-// events only says that something changed; memberlist calls it under its lock.
+// events is told of changes; memberlist calls it under its lock.
 type events struct{ g *Gossip }
 
 func (e events) NotifyJoin(n *memberlist.Node) {
 	if n.Name != e.g.self {
 		e.g.reached.Store(true)
 	}
-	e.g.cfg.OnChange()
+	e.g.heard(n)
 }
-func (e events) NotifyLeave(*memberlist.Node)  { e.g.cfg.OnChange() }
-func (e events) NotifyUpdate(*memberlist.Node) { e.g.cfg.OnChange() }
+func (e events) NotifyLeave(n *memberlist.Node)  { e.g.lost(n) }
+func (e events) NotifyUpdate(n *memberlist.Node) { e.g.heard(n) }
 
 // guard keeps nodes of another cluster out: two clusters never merge.
 type guard struct{ g *Gossip }

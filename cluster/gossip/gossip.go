@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,7 +56,13 @@ type Gossip struct {
 	cfg     Config
 	list    *memberlist.Memberlist
 	self    string
+	addr    string      // of this node, as others use it
 	reached atomic.Bool // another node was heard, whoever began
+
+	// memberlist's own list shares its nodes with the goroutines that change
+	// them, so what its events say is copied here.
+	mu      sync.Mutex // guards members; taken under memberlist's lock, never the other way round
+	members map[string]Member
 }
 
 // Start listens and begins to gossip; Run keeps looking for others.
@@ -66,7 +75,7 @@ func Start(cfg Config) (*Gossip, error) {
 	if len(meta)+40 > metaLimit {
 		return nil, fmt.Errorf("gossip: the advertised addresses take %d bytes, at most %d fit; use shorter host names", len(meta), metaLimit-40)
 	}
-	g := &Gossip{cfg: cfg, self: cfg.Name + "@" + cfg.Incarnation}
+	g := &Gossip{cfg: cfg, self: cfg.Name + "@" + cfg.Incarnation, members: make(map[string]Member)}
 	mc, err := g.memberlistConfig()
 	if err != nil {
 		return nil, err
@@ -74,6 +83,9 @@ func Start(cfg Config) (*Gossip, error) {
 	if g.list, err = memberlist.Create(mc); err != nil {
 		return nil, fmt.Errorf("listen for gossip on %s: %w", cfg.Bind, err)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.addr = g.members[g.self].Addr
 	return g, nil
 }
 
@@ -147,9 +159,9 @@ func (g *Gossip) Run(ctx context.Context) error {
 
 // rejoin contacts every target that is not a member already.
 func (g *Gossip) rejoin() {
-	known := map[string]bool{g.list.LocalNode().Address(): true, g.cfg.Advertise: true, g.cfg.Bind: true}
-	for _, m := range g.list.Members() {
-		known[m.Address()] = true
+	known := map[string]bool{g.addr: true, g.cfg.Advertise: true, g.cfg.Bind: true}
+	for _, m := range g.Members() {
+		known[m.Addr] = true
 	}
 	var missing []string
 	for _, t := range g.cfg.Targets() {
@@ -171,16 +183,36 @@ func (g *Gossip) rejoin() {
 	}
 }
 
-// Members returns the nodes that seem alive, this one included.
+// Members returns the nodes that seem alive, this one included, in order of names.
 func (g *Gossip) Members() []Member {
-	nodes := g.list.Members()
-	members := make([]Member, 0, len(nodes))
-	for _, n := range nodes {
-		if m, ok := decode(n); ok {
-			members = append(members, m)
-		}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	members := make([]Member, 0, len(g.members))
+	for _, name := range slices.Sorted(maps.Keys(g.members)) {
+		members = append(members, g.members[name])
 	}
 	return members
+}
+
+// heard copies what an event says about a node; memberlist holds its lock meanwhile.
+func (g *Gossip) heard(n *memberlist.Node) {
+	m, ok := decode(n)
+	g.mu.Lock()
+	if ok {
+		g.members[n.Name] = m
+	} else {
+		delete(g.members, n.Name)
+	}
+	g.mu.Unlock()
+	g.cfg.OnChange()
+}
+
+// lost forgets a node that left or died.
+func (g *Gossip) lost(n *memberlist.Node) {
+	g.mu.Lock()
+	delete(g.members, n.Name)
+	g.mu.Unlock()
+	g.cfg.OnChange()
 }
 
 // Reached says whether any other node was ever heard.
@@ -207,7 +239,7 @@ func decode(n *memberlist.Node) (Member, bool) {
 }
 
 // Address returns the gossip address others use.
-func (g *Gossip) Address() string { return g.list.LocalNode().Address() }
+func (g *Gossip) Address() string { return g.addr }
 
 // Close stops listening without a goodbye; for a Gossip that Run never ran.
 func (g *Gossip) Close() { _ = g.list.Shutdown() }

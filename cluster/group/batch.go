@@ -21,11 +21,11 @@ const (
 
 // call is one Take in a batch.
 type call struct {
-	reqs     []Request // valid while queued: its Take waits
+	reqs     []Request // valid until it leaves: its Take waits
 	skip     []bool    // requests answered already
 	deadline time.Time // zero: none
 	first    int       // number of its first request in the entry
-	dropped  bool      // it left, or its deadline passed, before the batch was proposed
+	dropped  bool      // it left, or its deadline passed before the batch was proposed
 }
 
 // batch is takes that share an entry.

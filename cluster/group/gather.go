@@ -76,10 +76,14 @@ func (g *gather) take() *batch {
 }
 
 // seal makes b ready to be proposed: calls whose deadline has passed are dropped.
-// It returns how many requests and calls are left, and how many calls it dropped.
+// It returns how many requests are left, none if b was finished meanwhile, and how
+// many calls it dropped.
 func (g *gather) seal(b *batch, now time.Time) (requests, dropped int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if b.state == finished {
+		return 0, 0
+	}
 	for i := range b.calls {
 		c := &b.calls[i]
 		if !c.dropped && !c.deadline.IsZero() && !now.Before(c.deadline) {
@@ -123,12 +127,13 @@ func (g *gather) end(b *batch, err error) {
 }
 
 // leave ends the wait of call i of b. It says in which state the batch was:
-// queued, and the call is dropped uncharged; proposed, and its outcome is
-// unknown; or finished, and it can be collected.
+// queued, and the call is dropped uncharged; proposed, and its outcome is unknown
+// (should the batch have to be proposed again, it goes without this call, whose
+// requests are no longer there); or finished, and it can be collected.
 func (g *gather) leave(b *batch, i int) batchState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if b.state == queued {
+	if b.state != finished {
 		c := &b.calls[i]
 		c.dropped, c.reqs, b.stale = true, nil, true
 	}

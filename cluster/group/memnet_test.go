@@ -20,6 +20,8 @@ type memNet struct {
 	since map[[2]string]time.Time // of the last change of a link
 
 	hooks hooks
+
+	sent atomic.Int64 // messages
 }
 
 // hooks is what a test does to messages; nil functions do nothing.
@@ -151,6 +153,7 @@ func (t *memTransport) Close() error {
 // send carries one message and its answer.
 func (t *memTransport) send(dst string, cmd any, body io.Reader) (any, error) {
 	n := t.net
+	n.sent.Add(1)
 	h := n.hooked()
 	d := 100 * time.Microsecond
 	if h.delay != nil {

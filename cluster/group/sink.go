@@ -76,8 +76,8 @@ func (k *sink) read(r *bufio.Reader) (*received, error) {
 	if n, err := io.Copy(io.Discard, r); n != 0 || err != nil {
 		return nil, fmt.Errorf("snapshot has %d bytes too many: %w", n, err)
 	}
-	if t.Index() > h.index {
-		return nil, fmt.Errorf("snapshot of index %d has a table of %d", h.index, t.Index())
+	if t.Index() > h.index || h.confAt > h.index {
+		return nil, fmt.Errorf("snapshot of index %d has a table of %d and a configuration of %d", h.index, t.Index(), h.confAt)
 	}
 	return &received{header: h, meta: k.meta, table: t}, nil
 }

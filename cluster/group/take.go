@@ -62,7 +62,8 @@ func (r *Replica) capBuckets(reqs []Request) {
 
 // judgeAhead answers what needs no commit, and returns how many requests that
 // were: denials of first attempts, for want of tokens or of room for a bucket, and
-// looks that may be stale.
+// looks that may be stale. While an entry is being applied it waits for that only
+// if takes have been denied lately; else they had better join the next entry.
 func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 	locked := false
 	f := r.fsm
@@ -73,7 +74,7 @@ func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 			continue
 		}
 		if !locked {
-			if !r.servesNow() {
+			if !r.servesNow() || f.busy.Load() != 0 && !r.deniedLately() {
 				return 0
 			}
 			f.mu.Lock()
@@ -89,12 +90,21 @@ func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 			answered++
 			if code == bucket.Denied {
 				r.metrics.DeniedUncommitted.Add(1)
+				r.noteDenial()
 			}
 			continue
 		}
 		out.peeked.Items, out.peeked.Answers = out.peeked.Items[:items], out.peeked.Answers[:answers]
 	}
 	return answered
+}
+
+// noteDenial and deniedLately remember whether judging ahead pays.
+func (r *Replica) noteDenial() { r.denied.Store(int64(time.Since(r.fsm.epoch)) + 1) }
+
+func (r *Replica) deniedLately() bool {
+	at := r.denied.Load()
+	return at != 0 && time.Since(r.fsm.epoch)-time.Duration(at) < time.Second
 }
 
 // commitTakes decides by an entry what is not answered yet.
@@ -137,13 +147,17 @@ func (r *Replica) count(err error) {
 }
 
 // countResults notes what an entry decided.
-func (m *Metrics) countResults(res *bucket.Results) {
+func (r *Replica) countResults(res *bucket.Results) {
+	m := r.metrics
 	var n [bucket.StoreFull + 1]uint64
 	for i := range res.Items {
 		n[min(res.Items[i].Code, bucket.StoreFull)]++
 	}
 	m.Admitted.Add(n[bucket.Admitted])
-	m.Denied.Add(n[bucket.Denied])
+	if n[bucket.Denied] > 0 {
+		m.Denied.Add(n[bucket.Denied])
+		r.noteDenial()
+	}
 	m.Repeated.Add(n[bucket.Repeated])
 	m.Refused.Add(n[bucket.TooOld] + n[bucket.IDReused] + n[bucket.NotHeld] + n[bucket.StoreFull])
 }

@@ -166,3 +166,34 @@ func TestRunEndsAlthoughApplyHangs(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// A transfer whose message hangs leaves raft refusing all entries of a leader
+// that heartbeats on (hashicorp/raft issue 696).
+func TestWedgedTransferIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		time.Sleep(time.Second)
+		w.net.hook(hooks{delay: func(_, _ string, cmd any) time.Duration {
+			if _, ok := cmd.(*raft.TimeoutNowRequest); ok {
+				return 20 * time.Second
+			}
+			return 100 * time.Microsecond
+		}})
+		if err := l.r.TransferTo(context.Background(), w.others(l)[0].id); !errors.Is(err, fault.Conflict) {
+			t.Errorf("the transfer: %v", err)
+		}
+		begun := time.Now()
+		if _, _, err := take(l, ask(1, oneOff(10), 1, 1, 1), time.Minute); err == nil || time.Since(begun) > 7*time.Second {
+			t.Errorf("a take meanwhile: %v after %v", err, time.Since(begun))
+		}
+		if b, _ := l.reports(); b != 1 {
+			t.Errorf("%d reports", b)
+		}
+		w.net.hook(hooks{})
+		time.Sleep(20 * time.Second)
+		if code, err := w.decide(ask(1, oneOff(10), 1, 1, 2), 10*time.Second); err != nil || code != bucket.Admitted {
+			t.Errorf("afterwards: %v, %v", code, err)
+		}
+	})
+}

@@ -37,6 +37,7 @@ func (s *Store) Restored(index, term uint64, stamp int64) {
 	case s.empty() || index < s.lo:
 	case index >= s.hi:
 		s.dropPrefix(s.hi)
+		s.floor = 0
 	default:
 		s.keepAbove(index, term)
 	}
@@ -50,6 +51,7 @@ func (s *Store) Restored(index, term uint64, stamp int64) {
 // The caller holds mu; lo ≤ index < hi.
 func (s *Store) keepAbove(index, term uint64) {
 	s.dropPrefix(index - 1)
+	s.floor = index
 	e := s.at(index)
 	s.bytes -= len(e.data)
 	*e = entry{term: term, typ: raft.LogNoop, received: e.received}

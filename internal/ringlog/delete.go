@@ -8,6 +8,9 @@ func (s *Store) DeleteRange(first, last uint64) error {
 	if s.empty() || last < s.lo || first > s.hi || first > last {
 		return nil
 	}
+	if last == s.floor {
+		last-- // raft does not know yet that it needs this one
+	}
 	if first <= s.lo {
 		s.dropPrefix(min(last, s.hi))
 	} else {

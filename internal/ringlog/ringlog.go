@@ -56,6 +56,7 @@ type Store struct {
 	called bool         // notify was called for the present fullness
 	newest uint64       // index of the newest stamped entry, 0 if none
 	base   anchor       // what holds when no stamped entry is present
+	floor  uint64       // index of the entry that stands for a restored snapshot, until one is stored above it; 0: none
 	kv     map[string][]byte
 	nums   map[string]uint64
 }
@@ -168,6 +169,7 @@ func (s *Store) store(l *raft.Log, now time.Duration) error {
 	if l.Index-s.lo >= uint64(len(s.ring)) {
 		s.resize(2 * len(s.ring))
 	}
+	s.floor = 0
 	e := entry{data: l.Data, term: l.Term, typ: l.Type, received: now}
 	if l.Type == raft.LogCommand {
 		e.stamp, e.stamped = s.stampOf(l.Data)

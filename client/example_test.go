@@ -1,0 +1,120 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/client"
+)
+
+func Example() {
+	addr, stop := startNode()
+	defer stop()
+
+	c, err := client.New([]string{addr})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	for range 3 {
+		d, err := c.Decide(context.Background(), client.Request{Tenant: "acme", Route: "GET:/v1/items"})
+		switch {
+		case errors.Is(err, fault.Deadline):
+			fmt.Println("no answer in time")
+		case err != nil:
+			fmt.Println(err)
+		case d.Allowed:
+			fmt.Println("allowed,", d.Remaining, "left")
+		default:
+			fmt.Println("denied, retry after", d.RetryAfter)
+		}
+	}
+	// Output:
+	// allowed, 1 left
+	// allowed, 0 left
+	// denied, retry after 500ms
+}
+
+func ExampleClient_DecideBatch() {
+	addr, stop := startNode()
+	defer stop()
+	c, err := client.New([]string{addr}, client.WithDefaultTimeout(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	results, err := c.DecideBatch(context.Background(), []client.Request{
+		{Tenant: "acme"}, {Tenant: "acme", Cost: 5}, {Tenant: "acme", Look: true},
+	})
+	for _, r := range results {
+		fmt.Println(r.Allowed, r.Remaining, r.Err)
+	}
+	fmt.Println(err)
+	// Output:
+	// true 1 <nil>
+	// false 1 <nil>
+	// true 1 <nil>
+	// <nil>
+}
+
+// node is one node of a cluster in memory, with one bucket of two tokens.
+type node struct {
+	pb.UnimplementedLimiterServer
+	addr string
+}
+
+func (n *node) Stream(g grpc.BidiStreamingServer[pb.StreamRequest, pb.StreamResponse]) error {
+	err := g.Send(&pb.StreamResponse{Routing: &pb.Routing{
+		ClusterId: "example", RoutingKey: make([]byte, 16), Slots: 1, Home: []string{"tenant"}, SlotGroups: []uint32{0},
+		Groups: []*pb.GroupRoute{{Epoch: 1, Term: 1, Grpc: n.addr}}, Nodes: []string{n.addr},
+	}})
+	left := int64(2)
+	for err == nil {
+		var m *pb.StreamRequest
+		if m, err = g.Recv(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			break
+		}
+		out := &pb.StreamResponse{Id: m.GetId()}
+		for _, r := range m.GetRequests() {
+			cost := int64(1)
+			if r.Cost != nil {
+				cost = r.GetCost()
+			}
+			d := &pb.Decision{Allowed: max(cost, 1) <= left}
+			if d.Allowed {
+				left -= cost
+			} else {
+				d.RetryAfterNs = int64(500 * time.Millisecond)
+			}
+			d.Remaining = uint64(left)
+			out.Results = append(out.Results, &pb.Result{Decision: d})
+		}
+		err = g.Send(out)
+	}
+	return err
+}
+
+func startNode() (addr string, stop func()) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	s := grpc.NewServer()
+	pb.RegisterLimiterServer(s, &node{addr: l.Addr().String()})
+	go s.Serve(l)
+	return l.Addr().String(), s.Stop
+}

@@ -1,0 +1,273 @@
+package ringlog
+
+import (
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+)
+
+// stampOf reads test entries: eight bytes of stamp, "unstamped" if shorter.
+func stampOf(b []byte) (int64, bool) {
+	if len(b) < 8 {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(b)), true
+}
+
+func stamped(index, term uint64, stamp int64) *raft.Log {
+	return &raft.Log{Index: index, Term: term, Data: binary.LittleEndian.AppendUint64(nil, uint64(stamp))}
+}
+
+func plain(index, term uint64, size int) *raft.Log {
+	return &raft.Log{Index: index, Term: term, Type: raft.LogNoop, Data: make([]byte, size)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// model is a log as a map.
+type model map[uint64]uint64
+
+func (m model) bounds() (lo, hi uint64) {
+	for i := range m {
+		if lo == 0 || i < lo {
+			lo = i
+		}
+		hi = max(hi, i)
+	}
+	return lo, hi
+}
+
+func TestBehavesLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, m := New(1<<20, stampOf, nil), model{}
+		next := uint64(1)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			lo, hi := m.bounds()
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0, 1: // append, now and then after a gap
+				if rapid.IntRange(0, 9).Draw(t, "gap") == 0 {
+					next += 100
+					clear(m)
+				}
+				term := rapid.Uint64Range(1, 9).Draw(t, "term")
+				for range rapid.IntRange(1, 400).Draw(t, "n") {
+					if err := s.StoreLog(stamped(next, term, int64(next))); err != nil {
+						t.Fatal(err)
+					}
+					m[next] = term
+					next++
+				}
+			case 2: // a snapshot covers a prefix
+				if hi > 0 {
+					to := rapid.Uint64Range(lo, hi).Draw(t, "to")
+					_ = s.DeleteRange(lo, to)
+					for i := lo; i <= to; i++ {
+						delete(m, i)
+					}
+				}
+			case 3: // a suffix is overruled
+				if hi > 0 {
+					from := rapid.Uint64Range(lo, hi).Draw(t, "from")
+					_ = s.DeleteRange(from, hi)
+					for i := from; i <= hi; i++ {
+						delete(m, i)
+					}
+					next = from
+				}
+			case 4: // nothing there
+				_ = s.DeleteRange(hi+1, hi+5)
+			}
+			check(t, s, m)
+		}
+	})
+}
+
+func check(t *rapid.T, s *Store, m model) {
+	lo, hi := m.bounds()
+	first, _ := s.FirstIndex()
+	last, _ := s.LastIndex()
+	if first != lo || last != hi {
+		t.Fatalf("holds %d to %d, want %d to %d", first, last, lo, hi)
+	}
+	bytes := 0
+	for i := range hi + 3 {
+		var l raft.Log
+		err := s.GetLog(i, &l)
+		term, ok := m[i]
+		if ok != (err == nil) || ok && (l.Term != term || l.Index != i) {
+			t.Fatalf("entry %d: %+v, %v; want term %d, present %v", i, l, err, term, ok)
+		}
+		if err != nil && err != raft.ErrLogNotFound {
+			t.Fatal(err)
+		}
+		if ok {
+			bytes += 8 + entryOverhead
+		}
+	}
+	if s.Bytes() != bytes {
+		t.Fatalf("counts %d bytes, want %d", s.Bytes(), bytes)
+	}
+	if stamp, _, ok := s.Anchor(); hi > 0 && (!ok || stamp != int64(hi)) {
+		t.Fatalf("anchor %d, %v; want %d", stamp, ok, hi)
+	}
+}
+
+func TestAnchorIsTheNewestStampAndWhenItCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1<<20, stampOf, nil)
+		begun := time.Now()
+		want := func(what string, stamp int64, age time.Duration) {
+			t.Helper()
+			got, at, ok := s.Anchor()
+			if !ok || got != stamp || time.Since(at) != age {
+				t.Errorf("%s: anchor %d, %v old, %v; want %d, %v old", what, got, time.Since(at), ok, stamp, age)
+			}
+		}
+		if _, _, ok := s.Anchor(); ok {
+			t.Error("an empty log has an anchor")
+		}
+		must(t, s.StoreLog(stamped(1, 1, 100)))
+		time.Sleep(time.Second)
+		must(t, s.StoreLogs([]*raft.Log{stamped(2, 1, 200), plain(3, 1, 20)}))
+		time.Sleep(time.Second)
+		want("an entry without a stamp is no anchor", 200, time.Second)
+		must(t, s.StoreLog(stamped(4, 1, 300)))
+		time.Sleep(time.Second)
+		want("the newest", 300, time.Second)
+		must(t, s.DeleteRange(4, 4))
+		want("a suffix is cut off", 200, 2*time.Second)
+		must(t, s.DeleteRange(2, 3))
+		want("and again", 100, time.Since(begun))
+		must(t, s.StoreLog(stamped(2, 2, 150)))
+		must(t, s.DeleteRange(1, 2))
+		want("all is behind a snapshot", 150, 0)
+		time.Sleep(time.Second)
+		must(t, s.StoreLog(plain(3, 2, 0)))
+		want("still", 150, time.Second)
+		s.Restored(50, 3, 999)
+		want("a snapshot was restored", 999, 0)
+		must(t, s.StoreLog(stamped(51, 3, 1000)))
+		time.Sleep(time.Minute)
+		want("entries after it", 1000, time.Minute)
+	})
+}
+
+func TestRestoredMakesTheLogAgreeWithTheSnapshot(t *testing.T) {
+	s := New(1<<20, stampOf, nil)
+	for i := uint64(1); i <= 40; i++ {
+		must(t, s.StoreLog(stamped(i, 1, int64(i))))
+	}
+	// The leader's snapshot is at 30, of term 2: entries 25 to 40 here were overruled.
+	s.Restored(30, 2, 500)
+	var l raft.Log
+	must(t, s.GetLog(30, &l))
+	if l.Term != 2 || l.Type != raft.LogNoop || len(l.Data) != 0 {
+		t.Errorf("entry 30 is %+v", l)
+	}
+	must(t, s.DeleteRange(30, 30)) // raft, which keeps few entries behind a snapshot
+	must(t, s.GetLog(30, &l))
+	if err := s.GetLog(29, &l); err != raft.ErrLogNotFound {
+		t.Errorf("entry 29: %v", err)
+	}
+	// Raft compares the first entry above, cuts and goes on.
+	must(t, s.GetLog(31, &l))
+	must(t, s.DeleteRange(31, 40))
+	must(t, s.StoreLog(stamped(31, 2, 600)))
+	if stamp, _, _ := s.Anchor(); stamp != 600 {
+		t.Errorf("anchor %d", stamp)
+	}
+	if want := 2*entryOverhead + 8; s.Bytes() != want {
+		t.Errorf("%d bytes, want %d", s.Bytes(), want)
+	}
+	s.Restored(100, 3, 700)
+	if last, _ := s.LastIndex(); last != 0 {
+		t.Errorf("entries up to %d are left below a snapshot at 100", last)
+	}
+}
+
+func TestAsksForASnapshotBeforeItsBound(t *testing.T) {
+	asked := 0
+	s := New(100_000, stampOf, func() { asked++ })
+	i := uint64(0)
+	fill := func(to float64) {
+		for s.Pressure() < to {
+			i++
+			must(t, s.StoreLog(plain(i, 1, 1000)))
+		}
+	}
+	fill(0.45)
+	if asked != 0 {
+		t.Errorf("asked %d times at %.2f", asked, s.Pressure())
+	}
+	fill(0.6)
+	if asked != 1 {
+		t.Errorf("asked %d times at %.2f", asked, s.Pressure())
+	}
+	if n := s.Fit(); n < 25 || n > 34 {
+		t.Errorf("%d entries fit", n)
+	}
+	must(t, s.DeleteRange(1, i-s.Fit()))
+	if p := s.Pressure(); p > 0.4 {
+		t.Errorf("pressure %.2f after a snapshot", p)
+	}
+	fill(0.6)
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	// Nobody answers: no entry is dropped.
+	fill(3)
+	if first, _ := s.FirstIndex(); i-first+1 != uint64(s.Bytes()/(1000+entryOverhead)) {
+		t.Errorf("holds %d to %d in %d bytes", first, i, s.Bytes())
+	}
+}
+
+func TestRefusesAnIndexBelowItsFirst(t *testing.T) {
+	s := New(1<<20, nil, nil)
+	must(t, s.StoreLog(plain(10, 1, 0)))
+	if err := s.StoreLog(plain(9, 1, 0)); err == nil {
+		t.Error("stored")
+	}
+}
+
+func TestStableStore(t *testing.T) {
+	s := New(1<<20, nil, nil)
+	if _, err := s.Get([]byte("a")); err == nil || err.Error() != "not found" {
+		t.Errorf("got %v, raft wants the text: not found", err)
+	}
+	if _, err := s.GetUint64([]byte("a")); err == nil || err.Error() != "not found" {
+		t.Errorf("got %v", err)
+	}
+	must(t, s.Set([]byte("a"), []byte("x")))
+	must(t, s.SetUint64([]byte("a"), 7))
+	if v, err := s.Get([]byte("a")); string(v) != "x" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if n, err := s.GetUint64([]byte("a")); n != 7 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if first, last := func() (uint64, uint64) { i, term := s.Last(); return i, term }(); first+last != 0 {
+		t.Errorf("an empty log ends at %d, %d", first, last)
+	}
+}
+
+func BenchmarkAppendAndDrop(b *testing.B) {
+	s := New(64<<20, stampOf, nil)
+	e := stamped(0, 1, 5)
+	b.ReportAllocs()
+	for i := range b.N {
+		e.Index = uint64(i + 1)
+		_ = s.StoreLog(e)
+		if i%2048 == 2047 {
+			_ = s.DeleteRange(1, uint64(i-1024))
+		}
+	}
+}
