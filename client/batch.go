@@ -14,8 +14,8 @@ type Result struct {
 }
 
 // DecideBatch answers independent requests, in order. Each is decided by
-// itself, exactly as by Decide. The error is the first of the results' errors,
-// nil if all were answered.
+// itself, exactly as by Decide, and has its own error in its Result. The error
+// of the call is nil if any was decided, else the first of theirs.
 func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result, error) {
 	results := make([]Result, len(requests))
 	if err := ctx.Err(); err != nil {
@@ -42,6 +42,7 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 	b.ended()
 	c.waitBatch(ctx, b, calls)
 	var first error
+	decided := len(requests) == 0
 	for i, k := range calls {
 		if k != nil {
 			results[i].Decision, results[i].Err = k.decision, k.err
@@ -50,6 +51,10 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 		if first == nil {
 			first = results[i].Err
 		}
+		decided = decided || results[i].Err == nil
+	}
+	if decided {
+		return results, nil
 	}
 	return results, first
 }

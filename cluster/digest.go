@@ -25,6 +25,8 @@ type replicaDigest struct {
 	applied       uint64
 	chain         uint64 // rolling hash of what was applied, at applied
 	term          uint64
+	lastTerm      uint64 // of the newest entry of its log, committed or not
+	lastIndex     uint64
 	leads         bool // raft's leader
 	serving       bool // leads, has applied everything before its term, and answers
 	buckets, held uint64
@@ -50,7 +52,7 @@ func appendDigest(b []byte, d *digest) []byte {
 func appendReplica(b []byte, r *replicaDigest) []byte {
 	b = append(b, flag(r.leads)|flag(r.serving)<<1)
 	for _, v := range []uint64{
-		uint64(r.group), uint64(r.epoch), r.serial, r.applied, r.chain, r.term, r.buckets, r.held, uint64(r.time), uint64(len(r.voters)),
+		uint64(r.group), uint64(r.epoch), r.serial, r.applied, r.chain, r.term, r.lastTerm, r.lastIndex, r.buckets, r.held, uint64(r.time), uint64(len(r.voters)),
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -132,7 +134,7 @@ func parseReplica(r *reader) replicaDigest {
 	d := replicaDigest{
 		leads: flags&1 != 0, serving: flags&2 != 0,
 		group: uint32(r.uint()), epoch: uint32(r.uint()), serial: r.uint(),
-		applied: r.uint(), chain: r.uint(), term: r.uint(),
+		applied: r.uint(), chain: r.uint(), term: r.uint(), lastTerm: r.uint(), lastIndex: r.uint(),
 		buckets: r.uint(), held: r.uint(), time: int64(r.uint()),
 	}
 	for n := r.count(); n > 0 && r.err == nil; n-- {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/transport"
 )
 
 // hosts runs this node's replicas: those the control state lists under this
@@ -30,6 +31,8 @@ type hosted struct {
 	id      string
 	parsed  control.ID
 	replica *group.Replica
+	raft    *transport.RaftTransport
+	vigil   vigil // used by watchLoop only
 	stop    context.CancelFunc
 	done    chan struct{}
 	steps   stepper
@@ -95,8 +98,9 @@ func (h *hosts) follow(ctx context.Context, g *errgroup.Group) {
 func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, grp control.Group, r control.Replica) error {
 	id := grp.ReplicaID(r)
 	n := h.n
+	tr := n.peers.Raft(id)
 	cfg := group.Config{
-		ID: id, Slots: s.Slots, Transport: n.peers.Raft(id),
+		ID: id, Slots: s.Slots, Transport: tr,
 		Logger:     n.log.With("group", grp.ID),
 		Owner:      func() string { return n.ownerReplica(grp.ID, grp.Epoch) },
 		LinkUp:     n.replicaLink,
@@ -117,7 +121,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	}
 	parsed, _ := control.ParseReplicaID(id)
 	run, stop := context.WithCancel(ctx)
-	x := &hosted{id: id, parsed: parsed, replica: replica, stop: stop, done: make(chan struct{})}
+	x := &hosted{id: id, parsed: parsed, replica: replica, raft: tr, stop: stop, done: make(chan struct{})}
 	h.mu.Lock()
 	h.running[id] = x
 	h.mu.Unlock()

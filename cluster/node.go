@@ -43,15 +43,16 @@ type Node struct {
 	grpcLn   net.Listener
 	httpLn   net.Listener // nil: no HTTP
 
-	table    *peerTable
-	hosts    *hosts               // replicas this node runs
-	view     atomic.Pointer[view] // what decisions need; replaced when the control state or the replicas change
-	changes  chan struct{}        // something changed: the loops look again
-	stopping atomic.Bool
-	ready    readiness
-	metrics  *metrics
-	routing  routingCache
-	fatal    chan error
+	table       *peerTable
+	hosts       *hosts               // replicas this node runs
+	view        atomic.Pointer[view] // what decisions need; replaced when the control state or the replicas change
+	changes     chan struct{}        // something changed: the loops look again
+	linkChanged chan struct{}        // a link, or what another node says of its links, changed
+	stopping    atomic.Bool
+	ready       readiness
+	metrics     *metrics
+	routing     routingCache
+	fatal       chan error
 
 	bootstrapped bool // this process made the control group; used by joinLoop only
 }
@@ -81,7 +82,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Name),
 		self:  identity{name: cfg.Name, incarnation: randomID(), directory: randomID()},
-		table: newPeerTable(), changes: make(chan struct{}, 1), fatal: make(chan error, 1),
+		table: newPeerTable(), changes: make(chan struct{}, 1), linkChanged: make(chan struct{}, 1), fatal: make(chan error, 1),
 	}
 	n.ready.born = time.Now()
 	n.metrics = newMetrics(n)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,12 @@ func (t *peerTable) hear(node, incarnation string, d *digest, now time.Time) boo
 	defer t.mu.Unlock()
 	t.heard[node] = heard{incarnation, now, d}
 	return t.elect()
+}
+
+// news says whether d reports another set of links than the node's last digest.
+func (t *peerTable) news(node string, d *digest) bool {
+	h, ok := t.last(node)
+	return !ok || !slices.Equal(h.digest.up, d.up)
 }
 
 // forget drops what nodes other than those named said.

@@ -15,8 +15,10 @@ func (n *Node) watchLoop(ctx context.Context) error {
 	for {
 		n.hearSelf()
 		n.ready.observe(n)
+		n.watchLeaders()
 		select {
 		case <-tick.C:
+		case <-n.linkChanged:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -49,13 +51,26 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 		n.log.Debug("digest not understood", "from", from.Node, "error", err)
 		return
 	}
+	news := n.table.news(from.Node, d)
 	if n.table.hear(from.Node, from.Incarnation, d, time.Now()) {
 		n.leadersChanged()
+	}
+	if news {
+		n.lookAtLinks()
+	}
+}
+
+// lookAtLinks makes watchLoop look at once. It never blocks.
+func (n *Node) lookAtLinks() {
+	select {
+	case n.linkChanged <- struct{}{}:
+	default:
 	}
 }
 
 func (n *Node) onLink(node string, up bool) {
-	n.log.Info("link", "to", node, "up", up)
+	n.log.Debug("link", "to", node, "up", up)
+	n.lookAtLinks()
 	n.wake()
 }
 
@@ -71,7 +86,7 @@ func (n *Node) observe() *digest {
 		st := x.replica.Status()
 		r := replicaDigest{
 			group: x.parsed.Group, epoch: x.parsed.Epoch, serial: x.parsed.Serial,
-			applied: st.Applied, chain: st.Chain, term: st.Term, leads: st.Leading, serving: st.Serving,
+			applied: st.Applied, chain: st.Chain, term: st.Term, lastTerm: st.LastTerm, lastIndex: st.LastIndex, leads: st.Leading, serving: st.Serving,
 			buckets: uint64(st.Buckets), held: uint64(st.HeldSlots), time: st.Time,
 		}
 		if st.Leading {

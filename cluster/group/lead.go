@@ -91,15 +91,20 @@ func (r *Replica) serve(gen, term uint64) bool {
 
 // lost answers all that wait.
 func (r *Replica) lost() {
+	r.endLead()
+	r.gather.shut(r.notLeading())
+}
+
+// endLead ends the present leadership, if there is one.
+func (r *Replica) endLead() {
 	l := &r.lead
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.leading = false
 	l.gen++
 	if term := l.serving.Swap(0); term != 0 {
 		r.cfg.OnLead(term, false)
 	}
-	l.mu.Unlock()
-	r.gather.shut(r.notLeading())
 }
 
 // servesNow says whether the applied state of this replica may be answered from:

@@ -85,7 +85,7 @@ func (r *Replica) stop(work *sync.WaitGroup) error {
 func (r *Replica) stopped() {
 	gone := errors.New("stopped")
 	r.failed.CompareAndSwap(nil, &gone)
-	r.lead.serving.Store(0)
+	r.endLead()
 	r.gather.shut(errStopped)
 }
 

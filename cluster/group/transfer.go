@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,5 +132,5 @@ func (r *Replica) heir(caughtUp bool) string {
 func (r *Replica) CanStand() bool {
 	rf := r.raft.Load()
 	return rf != nil && r.failed.Load() == nil && rf.State() == raft.Follower &&
-		r.fsm.view.load().servers.voter(r.cfg.ID) && r.fsm.stuckFor() < r.timers.Stall
+		slices.Contains(r.Electorate(), r.cfg.ID) && r.fsm.stuckFor() < r.timers.Stall
 }

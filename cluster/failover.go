@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/control"
+)
+
+// Failure is seen per pair of nodes, not per group: raft's own timers stay calm,
+// and nodes ping each other on their links. When a majority of a group's voters
+// has lost the link to its leader, the one with the freshest log stands for
+// election at once, and the next in line a while later if there is still no
+// leader. A leader that a minority cannot reach is left alone.
+const (
+	standAfter   = 150 * time.Millisecond // from one candidate in line to the next
+	standEvery   = time.Second            // at most one election a second in a group, and …
+	standBackoff = 30 * time.Second       // … at most so far apart when they come one after another
+	vigilCalm    = time.Minute            // without an election the back-off begins anew
+)
+
+// vigil is one replica's watch over its leader.
+type vigil struct {
+	leader string    // whose loss was agreed on
+	agreed time.Time // when; zero: not agreed
+	stood  time.Time // last election called here
+	wait   time.Duration
+}
+
+// watchLeaders looks after the leader of every replica that runs here.
+func (n *Node) watchLeaders() {
+	for _, x := range n.hosts.all() {
+		st := x.replica.Status()
+		if x.vigil.due(n, &st, x, time.Now()) && x.replica.CanStand() && x.raft.StandForElection() {
+			n.log.Info("leader is lost to a majority: standing for election", "group", x.parsed.Group, "lost", st.Leader)
+		}
+	}
+}
+
+// due says whether this replica should stand for election now.
+func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
+	place, agreed := n.standing(st, x, now)
+	if !agreed {
+		v.agreed = time.Time{}
+		return false
+	}
+	if v.agreed.IsZero() || v.leader != st.Leader {
+		v.leader, v.agreed = st.Leader, now
+	}
+	if now.Before(v.agreed.Add(time.Duration(place) * standAfter)) {
+		return false
+	}
+	switch calm := now.Sub(v.stood); {
+	case v.stood.IsZero() || calm > vigilCalm:
+		v.wait = standEvery
+	case calm < v.wait:
+		return false
+	default:
+		v.wait = min(2*v.wait, standBackoff)
+	}
+	v.stood = now
+	return true
+}
+
+// candidate is a voter that has lost the leader too.
+type candidate struct {
+	serial              uint64
+	lastTerm, lastIndex uint64
+}
+
+// standing says whether a majority of the group's voters has lost its leader,
+// this one among them, and this replica's place in line: the freshest log first.
+//
+// The word of another voter counts only if it itself reports the loss: what it
+// says of its log is then final, for nobody appends to it any more, so that all
+// voters who agree compute the same line.
+func (n *Node) standing(st *group.Status, x *hosted, now time.Time) (place int, agreed bool) {
+	leader, ok := control.ParseReplicaID(st.Leader)
+	if !ok || st.Leading || leader.Node == n.self.name || n.linkTo(leader) {
+		return 0, false
+	}
+	voters := x.replica.Electorate()
+	line := []candidate{{x.parsed.Serial, st.LastTerm, st.LastIndex}}
+	for _, id := range voters {
+		v, ok := control.ParseReplicaID(id)
+		if !ok || v.Node == n.self.name || v.Node == leader.Node {
+			continue
+		}
+		h, ok := n.table.last(v.Node)
+		if !ok || h.incarnation != v.Incarnation || now.Sub(h.at) > 4*digestEvery || slices.Contains(h.digest.up, leader.Node) {
+			continue
+		}
+		if d, ok := n.table.replica(v.Node, v.Group, v.Epoch, v.Serial); ok {
+			line = append(line, candidate{v.Serial, d.lastTerm, d.lastIndex})
+		}
+	}
+	if len(line) < len(voters)/2+1 {
+		return 0, false
+	}
+	slices.SortFunc(line, func(a, b candidate) int {
+		return cmp.Or(-cmp.Compare(a.lastTerm, b.lastTerm), -cmp.Compare(a.lastIndex, b.lastIndex), cmp.Compare(a.serial, b.serial))
+	})
+	return slices.IndexFunc(line, func(c candidate) bool { return c.serial == x.parsed.Serial }), true
+}
+
+// linkTo says whether there is a live link to the process of a replica.
+func (n *Node) linkTo(id control.ID) bool {
+	h, heard := n.table.last(id.Node)
+	_, up := n.peers.Link(id.Node)
+	return up && heard && h.incarnation == id.Incarnation
+}
