@@ -190,6 +190,9 @@ func (n *fakeNode) gate(ctx context.Context) {
 
 func (n *fakeNode) GetRouting(ctx context.Context, _ *pb.GetRoutingRequest) (*pb.Routing, error) {
 	n.gate(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r, _ := n.cluster.now()
 	return r, nil
 }

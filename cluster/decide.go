@@ -163,7 +163,7 @@ func requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Re
 		}, nil
 	case sent.GetSequence() != 0:
 		return bucket.ID{
-			Kind: bucket.ClientID, Session: sent.GetSession(), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
+			Kind: bucket.ClientID, Session: v.index.Session(sent.GetSession()), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
 			Content: v.index.Content(req), AgeNanos: sent.GetAgeNs(),
 		}, nil
 	default:

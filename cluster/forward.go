@@ -17,6 +17,10 @@ func (n *Node) forward(ctx context.Context, v *view, p *part, b *batch, m *pb.St
 		p.fail(b, fault.New(fault.NoLeader, "group %d has no leader now", p.group))
 		return
 	}
+	if _, up := n.peers.Link(c.node); !up {
+		p.fail(b, fault.New(fault.NoLeader, "the last known leader of group %d, %s, does not answer", p.group, c.node))
+		return
+	}
 	n.metrics.forwarded.Add(float64(len(p.at)))
 	out := &pb.StreamRequest{Id: 1, Session: m.Session, Acked: m.Acked, Revision: v.state.Revision}
 	for _, i := range p.at {

@@ -127,10 +127,14 @@ func set(lists ...[]string) map[string]bool {
 	return out
 }
 
-// ownerReplica is the id of the replica that should lead a group, empty when its owner has none that votes.
+// ownerReplica is the id of the replica that should lead a group, empty when its
+// owner has none that votes, or is stopping.
 func (n *Node) ownerReplica(groupID, epoch uint32) string {
 	g, ok := n.control.State().Group(groupID)
 	if !ok || g.Epoch != epoch {
+		return ""
+	}
+	if h, heard := n.table.last(g.Owner); !heard || h.digest.stopping {
 		return ""
 	}
 	for _, r := range g.Replicas {

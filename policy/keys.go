@@ -31,6 +31,7 @@ const (
 	ofHome    = 'h'
 	ofContent = 'c'
 	ofOwnID   = 'o'
+	ofSession = 's'
 )
 
 func newHasher(home []string, k Keys) (hasher, error) {
@@ -115,6 +116,14 @@ func (h *hasher) key(encoded []byte) bucket.Key {
 		k.Lo = 1
 	}
 	return k
+}
+
+// Session is a client's session number as tables know it: keyed, so that nobody
+// can choose numbers that collide in a table's index.
+func (h *hasher) Session(session uint64) uint64 {
+	var stack [9]byte
+	buf := append(stack[:0], ofSession)
+	return siphash.Hash(h.k0, h.k1, binary.LittleEndian.AppendUint64(buf, session))
 }
 
 // Content is a fingerprint of a whole request, cost included. The order of
