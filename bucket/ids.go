@@ -1,7 +1,5 @@
 package bucket
 
-import "math"
-
 // Bounds of what is kept of request ids.
 const (
 	// MaxSessionResults is how many unacknowledged results a slot keeps of one
@@ -202,6 +200,3 @@ func (d *ids) push(q *queue, n uint32) {
 	q.tail = n
 	q.count++
 }
-
-// maxAnswers is how many answers the tag of a result can count.
-const maxAnswers = math.MaxUint16 >> kindBits

@@ -129,7 +129,7 @@ func TestDeadlineIsBothKinds(t *testing.T) {
 		f.nodes["a"].answer(silent)
 		began := time.Now()
 		_, err := c.Decide(t.Context(), acme) // no deadline: 2 s
-		if took := time.Since(began); took != 2*time.Second {
+		if took := time.Since(began).Round(2 * time.Millisecond); took != 2*time.Second {
 			t.Errorf("gave up after %v", took)
 		}
 		if !errors.Is(err, fault.Deadline) || !errors.Is(err, context.DeadlineExceeded) {

@@ -89,7 +89,7 @@ func TestRedirectsThatGoInCirclesArePaced(t *testing.T) {
 		}
 		f.nodes["a"].answer(hint("b"))
 		f.nodes["b"].answer(hint("a"))
-		if _, took, err := decide(t, c, acme); !errors.Is(err, fault.Deadline) || took != 2*time.Second {
+		if _, took, err := decide(t, c, acme); !errors.Is(err, fault.Deadline) || took.Round(2*time.Millisecond) != 2*time.Second {
 			t.Errorf("got %v after %v", err, took)
 		}
 		copies := len(f.nodes["a"].requests()) + len(f.nodes["b"].requests())

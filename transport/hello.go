@@ -215,7 +215,7 @@ func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
 		refusal = "unknown purpose"
 	}
 	if refusal != "" {
-		nc.Write(p.welcome(refusal).append(nil))
+		_, _ = nc.Write(p.welcome(refusal).append(nil)) // a courtesy: it is closed anyway
 	}
 	nc.Close()
 }

@@ -212,7 +212,7 @@ func (t *RaftTransport) ask(target raft.ServerAddress, k kind, u urgency, timeou
 	l := t.p.link(nodeOf(target))
 	c := l.cur.Load()
 	if c == nil {
-		l.ask()
+		_, _, _ = l.ask() // somebody dials; this request does not wait for it
 		return fmt.Errorf("%w %s", ErrNoLink, l.node)
 	}
 	l.used.Store(t.p.now())

@@ -88,7 +88,7 @@ func (g *Group) openStorage() error {
 	if err != nil {
 		return fmt.Errorf("control log: %w", err)
 	}
-	snaps, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, slogadapt.New(g.cfg.Logger))
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(dir, 2, slogadapt.New(g.cfg.Logger, "control raft"))
 	if err != nil {
 		return errors.Join(fmt.Errorf("control snapshots: %w", err), bolt.Close())
 	}
@@ -118,7 +118,7 @@ func (g *Group) raftConfig() *raft.Config {
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = g.notify
-	c.Logger = slogadapt.New(g.cfg.Logger)
+	c.Logger = slogadapt.New(g.cfg.Logger, "control raft")
 	return c
 }
 

@@ -48,10 +48,7 @@ func newMemNet() *memNet {
 	return &memNet{nodes: map[string]*memTransport{}, cut: map[[2]string]bool{}, since: map[[2]string]time.Time{}}
 }
 
-var (
-	errUnreachable = errors.New("unreachable")
-	errUnknown     = errors.New("unknown replica")
-)
+var errUnreachable = errors.New("unreachable")
 
 func (n *memNet) add(id string) *memTransport {
 	t := &memTransport{net: n, id: id, rpcs: make(chan raft.RPC), closed: make(chan struct{})}

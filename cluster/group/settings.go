@@ -2,6 +2,8 @@ package group
 
 import (
 	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/internal/slogadapt"
 )
 
 const (
@@ -30,7 +32,7 @@ func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 	c.BatchApplyCh = false     // would make the timeout of Apply meaningless
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = notify
-	c.Logger = newHclog(r.logger)
+	c.Logger = slogadapt.New(r.logger, "raft")
 	return c
 }
 

@@ -90,7 +90,7 @@ func (g *gossip) WriteTo(b []byte, addr string) (time.Time, error) {
 	if n.lost(p) || p.blocked() {
 		return now, nil
 	}
-	packet := &memberlist.Packet{Buf: append([]byte(nil), b...), From: Addr(join(g.h.h.ip.String(), g.port))}
+	packet := &memberlist.Packet{Buf: append([]byte(nil), b...), From: join(g.h.h.ip.String(), g.port)}
 	if p.delay == 0 {
 		p.deliver(packet, port)
 		return now, nil

@@ -17,16 +17,18 @@ import (
 // makes raft repeat the same line several times a second.
 const quiet = 10 * time.Second
 
-// New returns an hclog.Logger that writes to l. Equal messages are logged at
-// most once in ten seconds, with the number of those left out. Raft's INFO
-// lines become DEBUG: they are about raft's workings, not about the node.
-func New(l *slog.Logger) hclog.Logger {
-	return &adapter{l: l, seen: &repeats{last: make(map[string]*repeat)}}
+// New returns an hclog.Logger that writes to l what the library of that name
+// says. Equal messages are logged at most once in ten seconds, with the number
+// of those left out. Levels go down by one: INFO is about the library's own
+// workings, and an ERROR is mostly about a peer that is gone.
+func New(l *slog.Logger, library string) hclog.Logger {
+	return &adapter{l: l, prefix: library + ": ", seen: &repeats{last: make(map[string]*repeat)}}
 }
 
 type adapter struct {
 	hclog.Logger // nil: every method used is defined below
 	l            *slog.Logger
+	prefix       string
 	name         string
 	seen         *repeats
 }
@@ -79,7 +81,7 @@ func (a *adapter) log(level slog.Level, msg string, args []any) {
 			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
 		}
 	}
-	a.l.Log(ctx, level, msg, args...)
+	a.l.Log(ctx, level, a.prefix+msg, args...)
 }
 
 func (a *adapter) Log(level hclog.Level, msg string, args ...any) {
@@ -109,11 +111,11 @@ func (a *adapter) GetLevel() hclog.Level            { return hclog.Debug }
 func (a *adapter) ResetNamed(n string) hclog.Logger { return a.Named(n) }
 
 func (a *adapter) With(args ...any) hclog.Logger {
-	return &adapter{l: a.l.With(args...), name: a.name, seen: a.seen}
+	return &adapter{l: a.l.With(args...), prefix: a.prefix, name: a.name, seen: a.seen}
 }
 
 func (a *adapter) Named(n string) hclog.Logger {
-	return &adapter{l: a.l, name: n, seen: a.seen}
+	return &adapter{l: a.l, prefix: a.prefix, name: n, seen: a.seen}
 }
 
 func (a *adapter) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {

@@ -1,4 +1,4 @@
-package group
+package slogadapt
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 func TestRepeatedErrorsAreLoggedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		l := newHclog(slog.New(slog.NewTextHandler(&b, nil))).With("peer", "x").Named("sub")
+		l := New(slog.New(slog.NewTextHandler(&b, nil)), "raft").With("peer", "x").Named("sub")
 		for range 100 {
 			l.Error("failed to heartbeat", "error", hclog.Fmt("%d%%", 7))
 			l.Warn("something else")
@@ -25,7 +25,7 @@ func TestRepeatedErrorsAreLoggedNowAndThen(t *testing.T) {
 		if n := strings.Count(got, "failed to heartbeat"); n != 2 {
 			t.Errorf("logged %d times in 15 s, want 2", n)
 		}
-		for _, want := range []string{"raft: failed", "peer=x", "error=7%", "repeated=66"} {
+		for _, want := range []string{"raft: failed", "peer=x", "error=7%", "left_out=66"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in %s", want, got)
 			}
