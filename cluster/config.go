@@ -38,6 +38,7 @@ type Config struct {
 	Groups          int // of a new cluster; 0: one per node
 	ControlVoters   int // 1, 3 or 5
 
+	Profiling    bool          // serve /debug/pprof on Listen.HTTP
 	MaxBuckets   int           // per node, over all groups; 0: no cap
 	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
 

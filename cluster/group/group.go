@@ -72,7 +72,7 @@ type Replica struct {
 	lead     lead
 	inflight inflight
 	moves    moves
-	denied   atomic.Int64          // when a take was denied last, in ns since fsm.epoch plus one; 0: never
+	suspects suspects              // buckets found empty of late
 	failed   atomic.Pointer[error] // why it stopped for good
 	failure  chan error            // tells Run the same
 	pressed  chan struct{}         // the log asks for a snapshot

@@ -61,20 +61,19 @@ func (r *Replica) capBuckets(reqs []Request) {
 }
 
 // judgeAhead answers what needs no commit, and returns how many requests that
-// were: denials of first attempts, for want of tokens or of room for a bucket, and
-// looks that may be stale. While an entry is being applied it waits for that only
-// if takes have been denied lately; else they had better join the next entry.
+// were: first attempts on buckets that were denied of late and still have nothing
+// to give, or that need a bucket there is no room for, and looks that may be stale.
 func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 	locked := false
 	f := r.fsm
 	for i := range reqs {
 		q := &reqs[i]
 		deniable := q.deniable()
-		if !deniable && !q.staleLook() {
+		if !q.staleLook() && (!deniable || !q.NoNewBucket && !r.suspects.any(q.Takes)) {
 			continue
 		}
 		if !locked {
-			if !r.servesNow() || f.busy.Load() != 0 && !r.deniedLately() {
+			if !r.servesNow() {
 				return 0
 			}
 			f.mu.Lock()
@@ -82,29 +81,30 @@ func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 			locked = true
 			out.Index, out.Term, out.Time = f.index, r.lead.serving.Load(), max(r.lead.clock.Load().now(), f.table.Time())
 		}
-		items, answers := len(out.peeked.Items), len(out.peeked.Answers)
-		f.table.Peek(out.Time, &q.Request, &out.peeked)
-		switch code := out.peeked.Items[items].Code; {
-		case code == bucket.Denied, code == bucket.StoreFull, !deniable && code == bucket.Admitted:
+		if r.judge(q, deniable, out) {
 			out.Uncommitted[i] = true
 			answered++
-			if code == bucket.Denied {
-				r.metrics.DeniedUncommitted.Add(1)
-				r.noteDenial()
-			}
-			continue
 		}
-		out.peeked.Items, out.peeked.Answers = out.peeked.Items[:items], out.peeked.Answers[:answers]
 	}
 	return answered
 }
 
-// noteDenial and deniedLately remember whether judging ahead pays.
-func (r *Replica) noteDenial() { r.denied.Store(int64(time.Since(r.fsm.epoch)) + 1) }
-
-func (r *Replica) deniedLately() bool {
-	at := r.denied.Load()
-	return at != 0 && time.Since(r.fsm.epoch)-time.Duration(at) < time.Second
+// judge looks at what q would get now, and keeps that answer if it may be given
+// without a commit. The caller holds the table's lock.
+func (r *Replica) judge(q *Request, deniable bool, out *Outcome) bool {
+	items, answers := len(out.peeked.Items), len(out.peeked.Answers)
+	r.fsm.table.Peek(out.Time, &q.Request, &out.peeked)
+	switch code := out.peeked.Items[items].Code; {
+	case code == bucket.Denied:
+		r.metrics.DeniedUncommitted.Add(1)
+		return true
+	case code == bucket.StoreFull, !deniable && code == bucket.Admitted:
+		return true
+	case code == bucket.Admitted:
+		r.suspects.clear(q.Takes)
+	}
+	out.peeked.Items, out.peeked.Answers = out.peeked.Items[:items], out.peeked.Answers[:answers]
+	return false
 }
 
 // commitTakes decides by an entry what is not answered yet.
@@ -130,7 +130,11 @@ func (r *Replica) commitTakes(ctx context.Context, reqs []Request, out *Outcome)
 			return errLeft(ctx)
 		}
 	}
-	return b.collect(i, reqs, out)
+	if err := b.collect(i, reqs, out); err != nil {
+		return err
+	}
+	r.suspects.learn(reqs, out)
+	return nil
 }
 
 // count notes the error of a call.
@@ -154,10 +158,7 @@ func (r *Replica) countResults(res *bucket.Results) {
 		n[min(res.Items[i].Code, bucket.StoreFull)]++
 	}
 	m.Admitted.Add(n[bucket.Admitted])
-	if n[bucket.Denied] > 0 {
-		m.Denied.Add(n[bucket.Denied])
-		r.noteDenial()
-	}
+	m.Denied.Add(n[bucket.Denied])
 	m.Repeated.Add(n[bucket.Repeated])
 	m.Refused.Add(n[bucket.TooOld] + n[bucket.IDReused] + n[bucket.NotHeld] + n[bucket.StoreFull])
 }

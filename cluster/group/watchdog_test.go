@@ -187,6 +187,7 @@ func TestWedgedTransferIsReported(t *testing.T) {
 		if _, _, err := take(l, ask(1, oneOff(10), 1, 1, 1), time.Minute); err == nil || time.Since(begun) > 7*time.Second {
 			t.Errorf("a take meanwhile: %v after %v", err, time.Since(begun))
 		}
+		time.Sleep(time.Second) // the report is the watchdog's next look
 		if b, _ := l.reports(); b != 1 {
 			t.Errorf("%d reports", b)
 		}
