@@ -2,14 +2,16 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/transport"
@@ -28,14 +30,16 @@ type hosts struct {
 
 // hosted is one replica that runs here.
 type hosted struct {
-	id      string
-	parsed  control.ID
-	replica *group.Replica
-	raft    *transport.RaftTransport
-	vigil   vigil // used by watchLoop only
-	stop    context.CancelFunc
-	done    chan struct{}
-	steps   stepper
+	id        string
+	parsed    control.ID
+	replica   *group.Replica
+	raft      *transport.RaftTransport
+	vigil     vigil                 // used by watchLoop only
+	broken    atomic.Pointer[error] // why it must be replaced by a fresh one
+	stop      context.CancelFunc
+	done      chan struct{}
+	steps     stepper
+	replacing bool // used by lead only
 }
 
 func newHosts(n *Node) *hosts {
@@ -99,6 +103,9 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	id := grp.ReplicaID(r)
 	n := h.n
 	tr := n.peers.Raft(id)
+	parsed, _ := control.ParseReplicaID(id)
+	run, stop := context.WithCancel(ctx)
+	x := &hosted{id: id, parsed: parsed, raft: tr, stop: stop, done: make(chan struct{})}
 	cfg := group.Config{
 		ID: id, Slots: s.Slots, Transport: tr,
 		Logger:     n.log.With("group", grp.ID),
@@ -107,7 +114,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 		Applied:    n.replicaApplied,
 		MaxBuckets: n.bucketCap(len(s.Groups)),
 		OnLead:     func(uint64, bool) { n.wake() },
-		Broken:     func(err error) { go n.replaceBroken(grp.ID, grp.Epoch, r.Serial, err) },
+		Broken:     x.breaks,
 		Fatal:      n.fail,
 	}
 	if !grp.Formed && r.Role == control.Voter {
@@ -117,11 +124,10 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	}
 	replica, err := group.Open(cfg)
 	if err != nil {
+		stop()
 		return err
 	}
-	parsed, _ := control.ParseReplicaID(id)
-	run, stop := context.WithCancel(ctx)
-	x := &hosted{id: id, parsed: parsed, replica: replica, raft: tr, stop: stop, done: make(chan struct{})}
+	x.replica = replica
 	h.mu.Lock()
 	h.running[id] = x
 	h.mu.Unlock()
@@ -158,14 +164,21 @@ func (h *hosts) all() []*hosted {
 	})
 }
 
-// replaceBroken asks for a fresh replica in place of one that cannot commit.
-func (n *Node) replaceBroken(groupID, epoch uint32, serial uint64, reason error) {
-	n.log.Error("replica is broken and asks to be replaced", "group", groupID, "serial", serial, "reason", reason)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	err := n.propose(ctx, control.Replace{Group: groupID, Epoch: epoch, OldSerial: serial, Node: n.self.name})
-	if err != nil {
-		n.log.Warn("cannot replace the broken replica yet", "group", groupID, "error", err)
+// breaks notes that the replica can do no good any more. It never blocks.
+func (x *hosted) breaks(why error) { x.broken.CompareAndSwap(nil, &why) }
+
+// replaceBroken asks for a fresh replica in place of one that can do no good. It
+// is asked again until the control state no longer lists that one.
+func (n *Node) replaceBroken(ctx context.Context, x *hosted, why error) {
+	if !x.replacing {
+		n.log.Error("replica is broken and asks to be replaced", "replica", x.id, "because", why)
+		x.replacing = true
+	}
+	err := n.propose(ctx, control.Replace{
+		Group: x.parsed.Group, Epoch: x.parsed.Epoch, OldSerial: x.parsed.Serial, Node: n.self.name,
+	})
+	if err != nil && !errors.Is(err, fault.Conflict) {
+		n.log.Info("cannot replace the broken replica yet", "replica", x.id, "error", err)
 	}
 }
 

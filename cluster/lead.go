@@ -29,6 +29,10 @@ func (n *Node) lead(ctx context.Context, x *hosted) {
 		case <-ctx.Done():
 			return
 		}
+		if why := x.broken.Load(); why != nil {
+			n.replaceBroken(ctx, x, *why)
+			continue
+		}
 		st := x.replica.Status()
 		if !st.Serving || n.stopping.Load() {
 			continue

@@ -51,6 +51,7 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 		n.log.Debug("digest not understood", "from", from.Node, "error", err)
 		return
 	}
+	n.compareReplicas(from, d)
 	news := n.table.news(from.Node, d)
 	if n.table.hear(from.Node, from.Incarnation, d, time.Now()) {
 		n.leadersChanged()

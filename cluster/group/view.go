@@ -39,8 +39,9 @@ func (s *servers) nonVoter(id string) bool { return slices.Contains(s.nonVoters,
 
 // viewHolder keeps the newest view.
 type viewHolder struct {
-	mu sync.Mutex // guards v; held to copy it
-	v  view
+	mu   sync.Mutex // guards the rest; held to copy v
+	v    view
+	past history
 }
 
 func (h *viewHolder) load() view {
@@ -60,4 +61,5 @@ func (f *fsm) publish() {
 	h.v.index, h.v.term = f.index, f.term
 	h.v.chain, h.v.time = f.table.Chain(), f.table.Time()
 	h.v.buckets, h.v.held = f.table.Buckets(), f.table.HeldCount()
+	h.past.add(f.index, h.v.chain)
 }
