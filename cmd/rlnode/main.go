@@ -2,8 +2,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -27,13 +29,16 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes one command line and returns its exit code.
-func run(args []string) int {
+// run executes one command line and returns its exit code. Answers go to stdout,
+// diagnostics to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
-	err := root.Execute()
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
 	var code exitCode
 	var usage usageError
 	switch {
@@ -42,10 +47,10 @@ func run(args []string) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "rlnode: %v\n", err)
+		fmt.Fprintf(stderr, "rlnode: %v\n", err)
 		return exitUsage
 	default:
-		fmt.Fprintf(os.Stderr, "rlnode: %v\n", err)
+		fmt.Fprintf(stderr, "rlnode: %v\n", err)
 		return exitError
 	}
 }
@@ -65,6 +70,7 @@ func rootCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Help()
 			return exitCode(exitUsage)
 		},
