@@ -61,6 +61,7 @@ type Client struct {
 	probed   int64 // client time of the last probe
 	probing  bool
 	isClosed bool
+	lastLoss error // why a node was lost or not reached last, for people; nil: never
 }
 
 var errClosed = fault.New(fault.Unavailable, "client is closed")

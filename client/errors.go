@@ -36,7 +36,11 @@ func (c *Client) gaveUp(why error, sent bool, cause error) error {
 func (c *Client) gaveUpOn(k *call, why error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gaveUp(why, k.attempt.Load() > 0, k.cause)
+	cause := k.cause
+	if cause == nil {
+		cause = c.lastLoss
+	}
+	return c.gaveUp(why, k.attempt.Load() > 0, cause)
 }
 
 func requestPath(i int, field string) string {

@@ -1,12 +1,14 @@
 package client
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/ringlimit/ringlimit/api/route"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/api/route"
 )
 
 // view is the newest placement the client knows.
@@ -171,6 +173,9 @@ func (c *Client) nodeFound(n *node) {
 func (c *Client) nodeLost(n *node, why error) {
 	was, flight, queued := n.fall()
 	c.mu.Lock()
+	if why != nil && n.ctx.Err() == nil {
+		c.lastLoss = fmt.Errorf("%s: %s", n.addr, status.Convert(why).Message())
+	}
 	if was && n.ctx.Err() == nil {
 		n.missed = true
 		c.options.logger.Info("ringlimit: node lost", "node", n.addr, "error", why)

@@ -115,7 +115,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // converse opens the stream and reads from it until it breaks.
 func (n *node) converse(ctx context.Context, cancel context.CancelFunc) error {
-	stream, err := n.conn.NewStream(ctx, &pb.Limiter_ServiceDesc.Streams[0], pb.Limiter_Stream_FullMethodName, grpc.WaitForReady(true))
+	stream, err := n.conn.NewStream(ctx, &pb.Limiter_ServiceDesc.Streams[0], pb.Limiter_Stream_FullMethodName)
 	if err != nil {
 		return err
 	}
