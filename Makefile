@@ -7,6 +7,7 @@ BENCH    ?= .
 COUNT    ?= 1
 CHAOS    ?= all
 POLICIES ?=
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The modules of this repository; tools/ holds tools only and has no tests.
 MODULES := . api client
@@ -35,7 +36,7 @@ dev: build ## Run a whole cluster in one process on loopback (POLICIES=FILE for 
 	bin/rlnode dev $(if $(POLICIES),--policies $(POLICIES))
 
 build: ## Build bin/rlnode
-	$(GO) build -o bin/rlnode ./cmd/rlnode
+	$(GO) build -ldflags '-X main.buildVersion=$(VERSION)' -o bin/rlnode ./cmd/rlnode
 
 vet: ## go vet in every module
 	@set -e; for m in $(MODULES); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...); done

@@ -76,14 +76,14 @@ func (n *node) cutSilent() {
 // overdue says whether a message in flight was sent before a time, and returns
 // the calls of such messages whose group has another leader now, with their
 // attempt raised: the copies here no longer count, though an answer still does.
-func (n *node) overdue(before int64) (any bool, left []*call) {
+func (n *node) overdue(before int64) (found bool, left []*call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range n.flight {
 		if m.sent > before {
 			continue
 		}
-		any = true
+		found = true
 		g := m.lane.group
 		if g.lane.Load() == m.lane && g.term.Load() == m.term {
 			continue
@@ -95,5 +95,5 @@ func (n *node) overdue(before int64) (any bool, left []*call) {
 			}
 		}
 	}
-	return any, left
+	return found, left
 }

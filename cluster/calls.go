@@ -23,6 +23,9 @@ const (
 
 // handleCall answers a call of another node. It runs on a goroutine of its own.
 func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8, body []byte) ([]byte, error) {
+	if method != methodJoin && !n.registeredAs(from) {
+		return nil, fault.New(fault.Unavailable, "%s is not registered here as incarnation %s", from.Node, from.Incarnation)
+	}
 	switch method {
 	case methodTake:
 		return n.handleTake(ctx, body)
@@ -41,6 +44,13 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 	default:
 		return nil, fault.New(fault.InvalidArgument, "call %d from %s is not known here; its version is newer", method, from.Node)
 	}
+}
+
+// registeredAs says whether the control state knows the process that calls: the
+// peer port is open to whoever reaches it, and its word must not count.
+func (n *Node) registeredAs(from transport.From) bool {
+	node, ok := n.control.State().Node(from.Node)
+	return ok && !node.Removed && node.Incarnation == from.Incarnation
 }
 
 // answer decodes a call that only the control leader may answer: passed on once, never again.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/transport"
 )
 
@@ -18,6 +19,11 @@ func (n *Node) compareReplicas(from transport.From, d *digest) {
 		}
 		for _, x := range n.hosts.all() {
 			if x.parsed.Group != r.group || x.parsed.Epoch != r.epoch {
+				continue
+			}
+			st := x.replica.Status()
+			leader, known := control.ParseReplicaID(st.Leader)
+			if !known || leader.Node != from.Node || leader.Serial != r.serial {
 				continue
 			}
 			chain, ok := x.replica.ChainAt(r.applied)

@@ -45,7 +45,6 @@ type Config struct {
 	Network         transport.Network    // nil: TCP
 	GossipTransport memberlist.Transport // nil: UDP and TCP on Listen.Gossip
 	Logger          *slog.Logger
-	Fatal           func(error) // the process can do no good any more; nil: Run returns the error
 }
 
 // DefaultSlots is the number of slots of a new cluster.
@@ -61,6 +60,11 @@ func (c *Config) Validate() error {
 	} {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			return fmt.Errorf("%s %q: want HOST:PORT", a.flag, a.addr)
+		}
+	}
+	for _, addr := range c.Join {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("--join %q: want the gossip address of a node, HOST:PORT", addr)
 		}
 	}
 	switch c.ControlVoters {
@@ -122,6 +126,16 @@ func advertised(configured, listen string, bound net.Addr) string {
 		host = hostAddress()
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// gossipAdvertise is the gossip address others use, where it is not the one
+// listened on: of the same machine address as the other listeners'.
+func gossipAdvertise(c Config) string {
+	host, port, err := net.SplitHostPort(c.Listen.Gossip)
+	if ip := net.ParseIP(host); c.Advertise.Gossip != "" || err != nil || port == "0" || host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return c.Advertise.Gossip
+	}
+	return net.JoinHostPort(hostAddress(), port)
 }
 
 // hostAddress is the first address of this machine that others may reach.

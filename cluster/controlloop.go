@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ringlimit/ringlimit/control"
@@ -15,6 +16,7 @@ func (n *Node) controlLoop(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		n.followPeers()
+		n.noteLead()
 		if n.control.Leads() && !n.stopping.Load() {
 			n.governPlacement(ctx)
 			if err := n.governVoters(ctx); err != nil && ctx.Err() == nil {
@@ -30,6 +32,16 @@ func (n *Node) controlLoop(ctx context.Context) error {
 	}
 }
 
+// noteLead remembers since when this node leads the control group.
+func (n *Node) noteLead() {
+	switch leads := n.control.Leads(); {
+	case !leads:
+		n.led.Store(nil)
+	case n.led.Load() == nil:
+		n.led.Store(new(time.Now()))
+	}
+}
+
 // followPeers keeps links to exactly the nodes of the cluster.
 func (n *Node) followPeers() {
 	var names []string
@@ -41,7 +53,10 @@ func (n *Node) followPeers() {
 		}
 	}
 	n.peers.SetPeers(names)
-	n.table.forget(keep)
+	n.keepHints(n.control.State())
+	if n.table.forget(keep) {
+		n.leadersChanged()
+	}
 	n.hearSelf()
 }
 
@@ -51,10 +66,10 @@ func (n *Node) governPlacement(ctx context.Context) {
 		err := n.control.Propose(ctx, c)
 		cancel()
 		if err != nil {
-			n.log.Info("placement step refused", "step", c, "error", err)
+			n.log.Info("placement step refused", "step", fmt.Sprintf("%T%+v", c, c), "error", err)
 			return
 		}
-		n.log.Info("placement step", "step", c)
+		n.log.Info("placement step", "step", fmt.Sprintf("%T%+v", c, c))
 	}
 }
 
@@ -94,16 +109,21 @@ func (n *Node) governVoters(ctx context.Context) error {
 		n.log.Info("control replica goes", "replica", id)
 		return n.control.Remove(ctx, id)
 	}
+	var candidates []string
 	for id, node := range wanted {
 		if voter, member := servers[id]; member && voter || !n.answers(node) {
 			continue
 		} else if !member {
 			return n.control.AddNonvoter(ctx, id)
 		}
-		if voters < s.Voters && n.controlCaughtUp(node) && live+1 >= (voters+1)/2+1 {
-			n.log.Info("control replica gets a vote", "replica", id)
-			return n.control.Promote(ctx, id)
+		if n.controlCaughtUp(node) && live+1 >= (voters+1)/2+1 {
+			candidates = append(candidates, id)
 		}
+	}
+	// An even number of voters survives no more deaths than the odd one below it.
+	if missing := s.Voters - voters; missing > 0 && (voters%2 == 0 || missing > 1 && len(candidates) > 1) && len(candidates) > 0 {
+		n.log.Info("control replica gets a vote", "replica", candidates[0])
+		return n.control.Promote(ctx, candidates[0])
 	}
 	return nil
 }

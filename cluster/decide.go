@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -98,6 +99,9 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	first := len(s.hits)
 	s.hits = v.index.Match(req, s.hits)
 	hits := s.hits[first:len(s.hits):len(s.hits)]
+	if len(hits) > bucket.MaxRequestTakes {
+		return fault.New(fault.InvalidArgument, "%d policies apply to the request, at most %d may", len(hits), bucket.MaxRequestTakes)
+	}
 	if len(hits) == 0 {
 		n.metrics.noMatch.Inc()
 		b.noMatch(i, v.state.Policies.NoMatch)
@@ -180,7 +184,14 @@ func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, 
 	}
 	var wg sync.WaitGroup
 	for i := range parts {
-		wg.Go(func() { n.decidePart(ctx, v, &parts[i], b, m, forwarded) })
+		wg.Go(func() {
+			defer func() {
+				if fate := recover(); fate != nil {
+					n.panicked(&parts[i], b, fate)
+				}
+			}()
+			n.decidePart(ctx, v, &parts[i], b, m, forwarded)
+		})
 	}
 	wg.Wait()
 }
@@ -197,6 +208,12 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 		switch {
 		case err == nil:
 			n.answer(v, p, b, g.Epoch)
+			return
+		case errors.Is(err, group.ErrTooBig) && len(p.at) > 1:
+			// The callers were only gathered: what no entry can carry at once goes in two.
+			for _, half := range p.halves() {
+				n.decidePart(ctx, v, half, b, m, forwarded)
+			}
 			return
 		case !errors.Is(err, fault.NotLeader):
 			p.fail(b, err)
@@ -225,8 +242,24 @@ func (p *part) refuseOlder(b *batch, m *pb.StreamRequest, epoch uint32) {
 	p.at, p.requests, p.hits = p.at[:keep], p.requests[:keep], p.hits[:keep]
 }
 
+// halves are two parts that together ask what p asks.
+func (p *part) halves() []*part {
+	k := len(p.at) / 2
+	return []*part{
+		{group: p.group, requests: p.requests[:k], at: p.at[:k], hits: p.hits[:k]},
+		{group: p.group, requests: p.requests[k:], at: p.at[k:], hits: p.hits[k:]},
+	}
+}
+
 func (p *part) fail(b *batch, err error) {
 	for _, i := range p.at {
 		b.fail(i, err)
 	}
+}
+
+// panicked contains a panic of one part: the others, and the process, go on. What
+// it had done by then is not known.
+func (n *Node) panicked(p *part, b *batch, fate any) {
+	n.log.Error("panic while deciding", "group", p.group, "panic", fate, "stack", string(debug.Stack()))
+	p.fail(b, fault.New(fault.OutcomeUnknown, "the node failed while deciding"))
 }

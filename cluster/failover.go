@@ -33,7 +33,7 @@ type vigil struct {
 func (n *Node) watchLeaders() {
 	for _, x := range n.hosts.all() {
 		st := x.replica.Status()
-		if x.vigil.due(n, &st, x, time.Now()) && x.replica.CanStand() && x.raft.StandForElection() {
+		if x.replica.CanStand() && x.vigil.due(n, &st, x, time.Now()) && x.raft.StandForElection() {
 			n.log.Info("leader is lost to a majority: standing for election", "group", x.parsed.Group, "lost", st.Leader)
 		}
 	}
@@ -107,7 +107,6 @@ func (n *Node) standing(st *group.Status, x *hosted, now time.Time) (place int, 
 
 // linkTo says whether there is a live link to the process of a replica.
 func (n *Node) linkTo(id control.ID) bool {
-	h, heard := n.table.last(id.Node)
 	_, up := n.peers.Link(id.Node)
-	return up && heard && h.incarnation == id.Incarnation
+	return up && n.peers.Process(id.Node) == id.Incarnation
 }

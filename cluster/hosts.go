@@ -37,7 +37,6 @@ type hosted struct {
 	vigil     vigil                 // used by watchLoop only
 	broken    atomic.Pointer[error] // why it must be replaced by a fresh one
 	stop      context.CancelFunc
-	done      chan struct{}
 	steps     stepper
 	replacing bool // used by lead only
 }
@@ -105,7 +104,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	tr := n.peers.Raft(id)
 	parsed, _ := control.ParseReplicaID(id)
 	run, stop := context.WithCancel(ctx)
-	x := &hosted{id: id, parsed: parsed, raft: tr, stop: stop, done: make(chan struct{})}
+	x := &hosted{id: id, parsed: parsed, raft: tr, stop: stop}
 	cfg := group.Config{
 		ID: id, Slots: s.Slots, Transport: tr,
 		Logger:     n.log.With("group", grp.ID),
@@ -138,9 +137,9 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 		h.mu.Lock()
 		delete(h.running, id)
 		h.mu.Unlock()
-		close(x.done)
 		n.wake()
-		if run.Err() != nil {
+		if err != nil && run.Err() != nil {
+			n.log.Warn("replica did not end well", "replica", id, "error", err)
 			return nil
 		}
 		return err
@@ -173,6 +172,9 @@ func (n *Node) replaceBroken(ctx context.Context, x *hosted, why error) {
 	if !x.replacing {
 		n.log.Error("replica is broken and asks to be replaced", "replica", x.id, "because", why)
 		x.replacing = true
+	}
+	if g, ok := n.control.State().Group(x.parsed.Group); !ok || g.Epoch != x.parsed.Epoch || !g.Replaceable(x.parsed.Serial) {
+		return
 	}
 	err := n.propose(ctx, control.Replace{
 		Group: x.parsed.Group, Epoch: x.parsed.Epoch, OldSerial: x.parsed.Serial, Node: n.self.name,

@@ -41,16 +41,12 @@ func (n *Node) gossipMeta() gossip.Meta {
 	}
 }
 
-// gossipTargets are the addresses to find the others at: those given, and
-// those of the nodes the control state knows.
+// gossipTargets are the addresses to find the others at: those given, and those
+// of the nodes this one knows.
 func (n *Node) gossipTargets() []string {
 	targets := slices.Clone(n.cfg.Join)
-	if n.control != nil {
-		for _, node := range n.control.State().Nodes {
-			if node.Name != n.self.name && !node.Removed {
-				targets = append(targets, node.Gossip)
-			}
-		}
+	for _, node := range n.known() {
+		targets = append(targets, node.Gossip)
 	}
 	return targets
 }
@@ -58,19 +54,21 @@ func (n *Node) gossipTargets() []string {
 // resolve finds a node's peer address. Gossip knows the newest; among several
 // processes of one name, the registered one counts.
 func (n *Node) resolve(name string) (string, bool) {
-	node, known := n.control.State().Node(name)
+	node, registered := n.control.State().Node(name)
 	var addr string
 	for _, m := range n.gossip.Members() {
 		if m.Name != name || m.Peer == "" {
 			continue
 		}
-		if known && m.Incarnation == node.Incarnation {
+		if registered && m.Incarnation == node.Incarnation {
 			return m.Peer, true
 		}
 		addr = m.Peer
 	}
-	if addr == "" && known {
-		addr = node.Peer
+	for _, k := range n.known() {
+		if addr == "" && k.Name == name {
+			addr = k.Peer
+		}
 	}
 	return addr, addr != ""
 }
@@ -151,8 +149,8 @@ func (n *Node) joinAddresses() []string {
 			addrs = append(addrs, m.GRPC)
 		}
 	}
-	for _, node := range n.control.State().Nodes {
-		if node.Name != n.self.name && !node.Removed && !slices.Contains(addrs, node.GRPC) {
+	for _, node := range n.known() {
+		if !slices.Contains(addrs, node.GRPC) {
 			addrs = append(addrs, node.GRPC)
 		}
 	}
@@ -263,7 +261,11 @@ func (n *Node) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, e
 // admit registers the node, then lets its control replica follow the log.
 func (n *Node) admit(ctx context.Context, r *pb.JoinRequest) error {
 	old, known := n.control.State().Node(r.GetName())
-	supersede := !known || old.Removed || old.Directory == r.GetDirectory() || !n.answers(old)
+	same := !known || old.Removed || old.Directory == r.GetDirectory()
+	if !same && time.Since(n.ledSince()) < newLeader {
+		return fault.New(fault.NotReady, "the control leader is new and does not know yet whether %s answers", r.GetName())
+	}
+	supersede := same || !n.answers(old)
 	err := n.control.Propose(ctx, control.Register{Supersede: supersede, Node: control.Node{
 		Name: r.GetName(), Directory: r.GetDirectory(), Incarnation: r.GetIncarnation(),
 		GRPC: r.GetGrpc(), Peer: r.GetPeer(), Gossip: r.GetGossip(), HTTP: r.GetHttp(),
@@ -286,6 +288,18 @@ func (n *Node) admit(ctx context.Context, r *pb.JoinRequest) error {
 	return nil
 }
 
+// newLeader is how long a control leader must have led before it judges that a
+// node does not answer: links take a moment.
+const newLeader = 2 * time.Second
+
+// ledSince is since when this node leads the control group; now if it does not.
+func (n *Node) ledSince() time.Time {
+	if at := n.led.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
 // answers says whether the registered process of a node is there now.
 func (n *Node) answers(node control.Node) bool {
 	if node.Name == n.self.name {
@@ -293,5 +307,5 @@ func (n *Node) answers(node control.Node) bool {
 	}
 	_, up := n.peers.Link(node.Name)
 	h, ok := n.table.last(node.Name)
-	return up && ok && h.incarnation == node.Incarnation && time.Since(h.at) < time.Second
+	return up && ok && n.peers.Process(node.Name) == node.Incarnation && h.incarnation == node.Incarnation && time.Since(h.at) < time.Second
 }

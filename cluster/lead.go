@@ -31,7 +31,6 @@ func (n *Node) lead(ctx context.Context, x *hosted) {
 		}
 		if why := x.broken.Load(); why != nil {
 			n.replaceBroken(ctx, x, *why)
-			continue
 		}
 		st := x.replica.Status()
 		if !st.Serving || n.stopping.Load() {
@@ -59,20 +58,35 @@ func (n *Node) step(ctx context.Context, x *hosted, st *group.Status) error {
 		// Only after this may slots be held: a group that never formed may be made anew.
 		return n.propose(ctx, control.Form{Group: g.ID, Epoch: g.Epoch})
 	}
-	if st.HeldSlots == 0 {
+	if st.HeldSlots == 0 && s.CountSlots(g.ID) > 0 {
 		return x.replica.Hold(ctx, s.SlotsOf(g.ID))
 	}
-	return n.stepReplicas(ctx, x.replica, g, st)
+	return n.stepReplicas(ctx, x.replica, s, g, st)
 }
 
-// stepReplicas brings the raft configuration one step nearer to the replicas listed for g.
-func (n *Node) stepReplicas(ctx context.Context, r *group.Replica, g control.Group, st *group.Status) error {
+// stepReplicas brings the raft configuration one step nearer to the replicas
+// listed for g in s. A joining replica comes first: while its predecessor lives
+// that stays a voter until the new one is.
+func (n *Node) stepReplicas(ctx context.Context, r *group.Replica, s *control.State, g control.Group, st *group.Status) error {
 	voters, members := set(st.Voters), set(st.Voters, st.NonVoters)
+	for _, m := range g.Replicas {
+		if m.Role == control.Leaving && g.ReplicaID(m) == st.ID {
+			// It cannot remove itself, nor reach its successor: no link leads to the own node.
+			return r.HandOver(ctx)
+		}
+	}
+	for _, m := range g.Replicas {
+		if m.Role == control.Joining {
+			return n.stepJoining(ctx, r, g, m, voters, members)
+		}
+	}
 	for _, m := range g.Replicas {
 		id := g.ReplicaID(m)
 		switch m.Role {
-		case control.Joining:
-			return n.stepJoining(ctx, r, g, m, voters, members)
+		case control.Voter:
+			if !voters[id] && n.replicaLink(id) > 0 {
+				return n.stepJoining(ctx, r, g, m, voters, members)
+			}
 		case control.Leaving, control.Missing:
 			if members[id] {
 				return r.Remove(ctx, id)
@@ -82,7 +96,7 @@ func (n *Node) stepReplicas(ctx context.Context, r *group.Replica, g control.Gro
 			}
 		}
 	}
-	return n.removeStrangers(ctx, r, g, members)
+	return removeStrangers(ctx, r, s, g, members)
 }
 
 // stepJoining adds a fresh replica, waits until it is caught up, and gives it a
@@ -107,13 +121,17 @@ func (n *Node) stepJoining(ctx context.Context, r *group.Replica, g control.Grou
 	return r.Promote(ctx, id)
 }
 
-// removeStrangers removes members the control state no longer lists.
-func (n *Node) removeStrangers(ctx context.Context, r *group.Replica, g control.Group, members map[string]bool) error {
+// removeStrangers removes members the control state no longer lists. A member
+// that is newer than the state is none: this node has yet to learn of it.
+func removeStrangers(ctx context.Context, r *group.Replica, s *control.State, g control.Group, members map[string]bool) error {
 	listed := make(map[string]bool, len(g.Replicas))
 	for _, m := range g.Replicas {
 		listed[g.ReplicaID(m)] = true
 	}
 	for id := range members {
+		if m, ok := control.ParseReplicaID(id); ok && m.Serial >= s.NextSerial {
+			return nil
+		}
 		if !listed[id] {
 			return r.Remove(ctx, id)
 		}
@@ -166,7 +184,7 @@ func (n *Node) replicaLink(id string) time.Duration {
 		return 0
 	}
 	since, up := n.peers.Link(parsed.Node)
-	if !up {
+	if !up || n.peers.Process(parsed.Node) != parsed.Incarnation {
 		return 0
 	}
 	return since

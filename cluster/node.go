@@ -48,13 +48,16 @@ type Node struct {
 	view        atomic.Pointer[view] // what decisions need; replaced when the control state or the replicas change
 	changes     chan struct{}        // something changed: the loops look again
 	linkChanged chan struct{}        // a link, or what another node says of its links, changed
-	stopping    atomic.Bool
+	draining    atomic.Bool          // it was told to stop: not ready, but it serves while it hands over
+	stopping    atomic.Bool          // it hands leadership over: it takes none, and no duties
 	ready       readiness
 	metrics     *metrics
 	routing     routingCache
 	fatal       chan error
 
-	bootstrapped bool // this process made the control group; used by joinLoop only
+	led          atomic.Pointer[time.Time] // since when it leads the control group; nil: it does not
+	hints        atomic.Pointer[[]hint]    // the other nodes as last written down
+	bootstrapped bool                      // this process made the control group; used by joinLoop only
 }
 
 // identity is who this process is.
@@ -112,6 +115,7 @@ func (n *Node) openDirectory() error {
 		return err
 	}
 	n.dir, n.self.directory = dir, dir.ID()
+	n.readHints()
 	return nil
 }
 
@@ -144,14 +148,13 @@ func (n *Node) listen() error {
 	}
 	n.gossip, err = gossip.Start(gossip.Config{
 		Name: n.self.name, Incarnation: n.self.incarnation, Bind: n.cfg.Listen.Gossip,
-		Advertise: n.cfg.Advertise.Gossip, Transport: n.cfg.GossipTransport,
+		Advertise: gossipAdvertise(n.cfg), Transport: n.cfg.GossipTransport,
 		Targets: n.gossipTargets, Meta: n.gossipMeta, OnChange: n.wake, Logger: n.log,
 	})
 	if err != nil {
 		return listenError("--gossip", err)
 	}
-	n.self.advertise.Gossip = n.cfg.Advertise.Gossip
-	if n.self.advertise.Gossip == "" {
+	if n.self.advertise.Gossip = gossipAdvertise(n.cfg); n.self.advertise.Gossip == "" {
 		n.self.advertise.Gossip = n.gossip.Address()
 	}
 	return nil
@@ -178,10 +181,10 @@ func (n *Node) openControl() error {
 
 // Close releases what Open took, for a node that Run never ran.
 func (n *Node) Close() {
-	n.closeListeners()
 	if n.control != nil {
 		_ = n.control.Close()
 	}
+	n.closeListeners()
 }
 
 func (n *Node) closeListeners() {

@@ -50,8 +50,9 @@ func (t *peerTable) news(node string, d *digest) bool {
 	return !ok || !slices.Equal(h.digest.up, d.up)
 }
 
-// forget drops what nodes other than those named said.
-func (t *peerTable) forget(keep map[string]bool) {
+// forget drops what nodes other than those named said, and reports whether any
+// group's leader changed by it.
+func (t *peerTable) forget(keep map[string]bool) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for node := range t.heard {
@@ -59,7 +60,7 @@ func (t *peerTable) forget(keep map[string]bool) {
 			delete(t.heard, node)
 		}
 	}
-	t.elect()
+	return t.elect()
 }
 
 // elect recomputes who leads: for each group the claim of the highest epoch,

@@ -9,8 +9,8 @@ import (
 
 // readiness is what /readyz says. A node becomes ready once it has seen all its
 // replicas promoted and every group it belongs to whole; from then on it stays
-// ready while it can reach a leader of each, so that the restart of another
-// node does not take this one out of rotation.
+// ready while it can reach a leader, so that the restart of another node does not
+// take this one out of rotation.
 type readiness struct {
 	mu   sync.Mutex // guards the rest
 	born time.Time  // when the node was made; never changes
@@ -32,7 +32,7 @@ func (r *readiness) observe(n *Node) {
 	before := r.why
 	r.once = r.once || whole
 	switch {
-	case n.stopping.Load():
+	case n.draining.Load():
 		r.why = "stopping"
 	case !r.once:
 		r.why = why
@@ -42,15 +42,17 @@ func (r *readiness) observe(n *Node) {
 		r.why = ""
 	}
 	now := r.why
+	if now != before {
+		n.server.SetServing(now == "") // under mu: a later judgement must not be overtaken
+	}
 	r.mu.Unlock()
 	if now == before {
 		return
 	}
-	n.server.SetServing(now == "")
 	if now == "" {
 		n.log.Info("ready: this node serves", "grpc", n.self.advertise.GRPC, "http", n.self.advertise.HTTP)
 	} else {
-		n.log.Debug("not ready", "because", now)
+		n.log.Info("not ready", "because", now)
 	}
 }
 
@@ -77,15 +79,17 @@ func (n *Node) whole() (ok bool, why string) {
 	return true, ""
 }
 
-// reachesLeaders says whether every group has a leader that this node reaches.
+// reachesLeaders says whether any group has a leader that this node reaches: one
+// that is cut off reaches none, while a group between two leaders is no reason to
+// take all nodes out of rotation.
 func (n *Node) reachesLeaders() (ok bool, why string) {
 	s := n.control.State()
 	for _, g := range s.Groups {
-		if _, led := n.groupLeader(s, g); !led {
-			return false, "a group has no leader within reach"
+		if _, led := n.groupLeader(s, g); led {
+			return true, ""
 		}
 	}
-	return true, ""
+	return false, "no group has a leader within reach"
 }
 
 func hasNode(g control.Group, name string) bool {

@@ -32,7 +32,7 @@ func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, e
 		r.Groups = append(r.Groups, st)
 	}
 	if len(s.Groups) == 0 {
-		r.Problems = append(r.Problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect)))
+		r.Problems = append(r.Problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect, n.cfg.BootstrapExpect)))
 	}
 	if r.ControlLeader == "" {
 		r.Problems = append(r.Problems, "the control group has no leader: nodes and placement cannot change")
@@ -115,7 +115,7 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 	switch {
 	case !led && 2*lost > counted:
 		problem = fmt.Sprintf("no leader: %d of %d replicas are lost (%s); its buckets are held in memory by a majority, "+
-			"so it refuses all takes until a majority is back", lost, counted, problem)
+			"so it refuses all takes, and what a process held is gone with it", lost, counted, problem)
 	case !led:
 		problem = "no leader"
 	case leader.held == 0:

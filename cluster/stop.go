@@ -6,15 +6,21 @@ import (
 	"time"
 )
 
-// handOver is what a stopping node does while it still serves: it tells the
-// others, gives the leadership of each group to a replica that is caught up,
-// and that of the control group last. It is bounded by the drain timeout.
+// handOver is what a stopping node does while it still serves: it waits until
+// every group it is part of is whole without it being the last to know something,
+// tells the others, gives the leadership of each group to a replica that is
+// caught up, and that of the control group last. All that takes at most the
+// drain timeout.
 func (n *Node) handOver(ctx context.Context) {
 	n.log.Info("stopping: handing leadership over", "at_most", n.cfg.DrainTimeout)
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.DrainTimeout)
+	n.draining.Store(true)
+	n.ready.observe(n)
+	whole, cancel := context.WithTimeout(ctx, n.cfg.DrainTimeout/2)
+	n.awaitCopies(whole)
+	cancel()
+	ctx, cancel = context.WithTimeout(ctx, n.cfg.DrainTimeout/2)
 	defer cancel()
 	n.stopping.Store(true)
-	n.ready.observe(n)
 	var wg sync.WaitGroup
 	for _, x := range n.hosts.all() {
 		wg.Go(func() {
@@ -24,7 +30,7 @@ func (n *Node) handOver(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	if err := n.control.HandOver(ctx); err != nil {
+	if err := n.handControlOver(ctx); err != nil {
 		n.log.Warn("control leadership was not handed over", "error", err)
 	}
 	// One more digest each way: others and clients learn the new leaders while
@@ -34,4 +40,58 @@ func (n *Node) handOver(ctx context.Context) {
 	case <-time.After(4 * digestEvery):
 	case <-ctx.Done():
 	}
+}
+
+// handControlOver gives the control leadership to a voter that answers, if this
+// node leads and there is one.
+func (n *Node) handControlOver(ctx context.Context) error {
+	if !n.control.Leads() {
+		return nil
+	}
+	servers, err := n.control.Servers()
+	if err != nil {
+		return err
+	}
+	for _, node := range n.control.State().Nodes {
+		id := controlID(node.Name, node.Directory)
+		if servers[id] && node.Name != n.self.name && !node.Removed && n.answers(node) {
+			return n.control.HandOver(ctx, id)
+		}
+	}
+	return nil
+}
+
+// awaitCopies waits until every group that has a replica here is whole: what
+// this process holds in memory must not be the copy that a majority lacks.
+func (n *Node) awaitCopies(ctx context.Context) {
+	for waited := false; ; waited = true {
+		why := n.uncopied()
+		if why == "" {
+			return
+		}
+		if !waited {
+			n.log.Info("stopping: waiting for the other replicas", "because", why)
+		}
+		select {
+		case <-time.After(digestEvery):
+		case <-ctx.Done():
+			n.log.Warn("stopping although a group is not whole", "because", why)
+			return
+		}
+	}
+}
+
+// uncopied says what is wrong with a group this node is part of, empty if nothing is.
+func (n *Node) uncopied() string {
+	s := n.control.State()
+	for _, x := range n.hosts.all() {
+		g, ok := s.Group(x.parsed.Group)
+		if !ok || g.Epoch != x.parsed.Epoch || len(g.Replicas) == 1 {
+			continue
+		}
+		if st := n.groupStatus(s, g); !st.Healthy {
+			return st.Problem
+		}
+	}
+	return ""
 }

@@ -46,6 +46,9 @@ func (n *Node) ownDigest() []byte {
 }
 
 func (n *Node) onDigest(from transport.From, b []byte) {
+	if !n.registeredAs(from) {
+		return
+	}
 	d, err := parseDigest(b)
 	if err != nil {
 		n.log.Debug("digest not understood", "from", from.Node, "error", err)
@@ -79,7 +82,7 @@ func (n *Node) onLink(node string, up bool) {
 func (n *Node) observe() *digest {
 	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load()}
 	for _, node := range n.control.State().Nodes {
-		if _, up := n.peers.Link(node.Name); up {
+		if n.linkTo(control.ID{Node: node.Name, Incarnation: node.Incarnation}) {
 			d.up = append(d.up, node.Name)
 		}
 	}

@@ -138,8 +138,8 @@ func Encode(c Command) []byte {
 	return append([]byte{commandVersion}, b...)
 }
 
-// decode is the inverse of Encode; it refuses whatever Encode cannot have written.
-func decode(data []byte) (Command, error) {
+// Decode is the inverse of Encode; it refuses whatever Encode cannot have written.
+func Decode(data []byte) (Command, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("empty command")
 	}

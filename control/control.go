@@ -42,7 +42,7 @@ func (m *Machine) State() *State { return m.state.Load() }
 // data cannot be understood (another version, an unknown kind, garbage): this
 // replica must stop, since skipping would let it drift from the others.
 func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
-	c, err := decode(data)
+	c, err := Decode(data)
 	if err != nil {
 		return Result{}, fmt.Errorf("control entry %d: %w", index, err)
 	}

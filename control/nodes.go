@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/policy"
@@ -111,6 +112,9 @@ func checkNode(n Node) error {
 	} {
 		if len(f.value) > maxText {
 			return fault.Field("node."+f.field, "%d bytes, want at most %d", len(f.value), maxText)
+		}
+		if strings.ContainsFunc(f.value, unicode.IsControl) {
+			return fault.Field("node."+f.field, "%q, want no control characters", f.value)
 		}
 	}
 	return nil

@@ -92,6 +92,17 @@ func (s *State) SlotsOf(group uint32) []uint16 {
 	return slots
 }
 
+// CountSlots counts the slots of a group.
+func (s *State) CountSlots(group uint32) int {
+	n := 0
+	for _, g := range s.SlotGroup {
+		if g == group {
+			n++
+		}
+	}
+	return n
+}
+
 // Gone says whether a replica is gone for good: its node came back as another
 // process, was removed, or is not known.
 func (s *State) Gone(r Replica) bool {

@@ -122,3 +122,13 @@ func (s *State) member(group, epoch uint32, serial uint64) (*Group, Replica, err
 func errNoReplica(group uint32, serial uint64) error {
 	return fault.New(fault.NotFound, "group %d has no replica %d", group, serial)
 }
+
+// Replaceable says whether a Replace of a replica would be accepted now.
+func (g Group) Replaceable(serial uint64) bool {
+	r, ok := g.Replica(serial)
+	if !ok || !g.Formed || r.Role == Leaving {
+		return false
+	}
+	_, busy := g.inFlight()
+	return !busy || r.Role == Joining
+}

@@ -42,7 +42,6 @@ func (p *Peers) Call(ctx context.Context, node string, method uint8, body []byte
 // it where Call says so.
 func (p *Peers) connection(ctx context.Context, node string) (*conn, error) {
 	l := p.link(node)
-	l.used.Store(p.now())
 	if c := l.cur.Load(); c != nil {
 		return c, nil
 	}
@@ -201,11 +200,14 @@ func (j job) fail(u urgency, err error) {
 	})
 }
 
-// handle runs Config.Handle.
-func (p *Peers) handle(ctx context.Context, from From, method uint8, body []byte) ([]byte, error) {
+// handle runs Config.Handle. If that panics, what it did before is not known.
+func (p *Peers) handle(ctx context.Context, from From, method uint8, body []byte) (answer []byte, err error) {
 	if p.cfg.Handle == nil {
 		return nil, fault.New(fault.NotFound, "method %d", method)
 	}
+	defer p.contain("Handle", func() {
+		answer, err = nil, fault.New(fault.OutcomeUnknown, "node %s failed on method %d", p.cfg.Name, method)
+	})
 	return p.cfg.Handle(ctx, from, method, body)
 }
 

@@ -86,7 +86,7 @@ func (c *conn) serve() {
 			break
 		}
 		if err := c.handle(f); err != nil {
-			c.l.p.log.Warn("peer: connection given up", "node", c.l.node, "error", err)
+			c.l.p.warn("peer: connection given up", "node", c.l.node, "error", err)
 			c.end(err)
 			break
 		}

@@ -141,6 +141,14 @@ func readMessage(r io.Reader) ([]byte, error) {
 
 // check says why a hello cannot be accepted, whatever the state of the link; ""
 // if it can.
+//
+// Anyone can claim any name here, so only names that Resolve knows get further:
+// whoever else connects leaves no trace. A node that is about to join is no
+// exception; it asks by gRPC, and needs no link before the others know it. But
+// the cluster id may be empty, even where this node knows its own: a node that
+// was just let in learns the id from its control replica, which is fed over
+// exactly such a link. The id keeps clusters apart that meet by accident. It is
+// no secret and proves nothing.
 func (p *Peers) check(h hello) string {
 	mine := p.cluster()
 	switch {
@@ -150,6 +158,8 @@ func (p *Peers) check(h hello) string {
 		return fmt.Sprintf("this is node %s, not %s", p.cfg.Name, h.target)
 	case h.from.Node == p.cfg.Name:
 		return fmt.Sprintf("this node is called %s too", p.cfg.Name)
+	case !p.knows(h.from.Node):
+		return fmt.Sprintf("node %s knows no node %s", p.cfg.Name, h.from.Node)
 	case differ(mine, h.cluster):
 		return fmt.Sprintf("node %s belongs to cluster %s, you to %s", p.cfg.Name, mine, h.cluster)
 	}
@@ -199,7 +209,7 @@ func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
 	}
 	h, err := parseHello(b)
 	if err != nil {
-		p.log.Warn("peer: connection refused", "address", nc.RemoteAddr(), "error", err)
+		p.warn("peer: connection refused", "address", nc.RemoteAddr(), "error", err)
 		nc.Close()
 		return
 	}
@@ -208,7 +218,7 @@ func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
 	case refusal != "":
 		p.complain(h, nc, refusal)
 	case h.purpose == forLink:
-		refusal = p.link(h.from.Node).accept(h, nc) // if "", it has served the connection
+		refusal = p.accepted(h, nc) // if "", it has served the connection
 	case h.purpose == forSnapshot:
 		p.receiveSnapshot(h, nc)
 	default:
@@ -225,16 +235,26 @@ func (p *Peers) welcome(refusal string) welcome {
 	return welcome{refusal: refusal, cluster: p.cluster(), from: p.self()}
 }
 
-// complain logs a refusal, once for the same refusal of the same node.
+// knows reports whether Resolve knows a node.
+func (p *Peers) knows(node string) bool {
+	_, ok := p.cfg.Resolve(node)
+	return ok
+}
+
+// complain logs a refusal: once for the same refusal of the same node, and few
+// lines whatever names are claimed.
 func (p *Peers) complain(h hello, nc net.Conn, refusal string) {
-	p.mu.Lock()
+	p.mu.RLock()
 	told := p.refused[h.from.Node] == refusal
-	if len(p.refused) < 1024 {
-		p.refused[h.from.Node] = refusal
+	p.mu.RUnlock()
+	if told || !p.warn("peer: node refused", "node", h.from.Node, "incarnation", h.from.Incarnation,
+		"address", nc.RemoteAddr(), "told", refusal) {
+		return
 	}
-	p.mu.Unlock()
-	if !told {
-		p.log.Warn("peer: node refused", "node", h.from.Node, "incarnation", h.from.Incarnation,
-			"address", nc.RemoteAddr(), "told", refusal)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.refused) >= maxRefused {
+		clear(p.refused)
 	}
+	p.refused[h.from.Node] = refusal
 }

@@ -23,7 +23,7 @@ type link struct {
 	node string
 	cur  atomic.Pointer[conn] // set under mu
 	kick chan struct{}        // capacity 1: run should look again
-	used atomic.Int64         // when a call last needed the link (Peers.now)
+	used atomic.Int64         // when somebody last needed the link (Peers.now)
 
 	mu       sync.Mutex    // guards what follows; held for a few instructions
 	wanted   bool          // SetPeers names it: keep it connected
@@ -38,7 +38,8 @@ type link struct {
 	up       bool          // my pings come back
 	upAt     int64         // since when (Peers.now)
 	downs    uint64        // how often it went down
-	told     told          // what OnLink knows; used by the notifier only
+	told     told          // what OnLink knows; changed by the notifier only
+	gone     bool          // Peers.links has it no more: of no use
 }
 
 // told is the state of a link as OnLink was told last.
@@ -113,9 +114,11 @@ func (l *link) want() {
 // the present attempt has ended, what the last one ended with, and whether a Call
 // should wait: not for a node that is being tried over and over.
 func (l *link) ask() (tried <-chan struct{}, failure error, wait bool) {
-	l.used.Store(l.p.now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.gone { // forgotten at this moment; who asks again gets a new one
+		return l.tried, ErrNoLink, false
+	}
 	early := l.p.notYet() // then Run will start it, if want does not
 	if l.cur.Load() == nil {
 		l.asked = true
@@ -201,21 +204,21 @@ func (l *link) greet(ctx context.Context, nc *socket) (*conn, error) {
 	return c, nil
 }
 
-// accept makes nc, dialled by the other side, the link's connection and serves
-// it until it ends; or it returns why not.
-func (l *link) accept(h hello, nc *socket) (refusal string) {
-	l.mu.Lock()
+// accepted makes nc, dialled by the other side, the connection of its link and
+// serves it until it ends; or it returns why not.
+func (p *Peers) accepted(h hello, nc *socket) (refusal string) {
+	l := p.lock(h.from.Node)
 	old := l.cur.Load()
 	if refusal = l.judge(h, old); refusal != "" {
 		l.mu.Unlock()
 		if refusal != errCrossed.Error() {
-			l.p.complain(h, nc, refusal)
+			p.complain(h, nc, refusal)
 		}
 		return refusal
 	}
 	nc.SetDeadline(time.Time{})
 	c := newConn(l, nc, h.from, h.id, false)
-	c.out.pend = l.p.welcome("").append(c.out.pend) // goes before all frames
+	c.out.pend = p.welcome("").append(c.out.pend) // goes before all frames
 	c.out.added = uint64(len(c.out.pend))
 	l.install(c)
 	l.mu.Unlock()
@@ -280,6 +283,22 @@ func (l *link) setUp(up bool) {
 		l.downs++
 	}
 	l.p.tell()
+}
+
+// forget drops the link if nobody wants it, nothing is connected or being
+// connected, and it has not been needed for a while. Else a node would remember
+// every other that ever was.
+func (l *link) forget(now int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	busy := l.wanted || l.asked || l.running || l.greeting || l.cur.Load() != nil
+	if busy || now-l.used.Load() < int64(idleLink) || l.told != (told{up: l.up, downs: l.downs}) {
+		return
+	}
+	l.gone = true
+	l.p.mu.Lock()
+	delete(l.p.links, l.node)
+	l.p.mu.Unlock()
 }
 
 // fresh reports whether my pings come back on c. It needs no lock.

@@ -14,8 +14,10 @@ import (
 	"time"
 )
 
-// maxGreeting bounds connections that have been accepted and not said hello.
-const maxGreeting = 64
+const (
+	maxGreeting = 64   // connections that have been accepted and not said hello
+	maxRefused  = 1024 // refusals remembered, so that each is logged once
+)
 
 // Peers is one node's links to all other nodes. All methods may be called by any
 // goroutine at any time. Before Run the first Call to a node waits for it; after
@@ -42,6 +44,8 @@ type Peers struct {
 	replicas map[string]*RaftTransport
 	sending  map[string]bool   // replicas that are being sent a snapshot
 	refused  map[string]string // node → the refusal logged last
+
+	quiet quiet // log lines that others bring about
 }
 
 // Listen opens the listener of the node's links. Run does the work; a node that
@@ -185,8 +189,8 @@ func (p *Peers) accept(ctx context.Context) error {
 }
 
 // SetPeers names the nodes to keep links to. Links to others go when they have
-// not been needed for 30 s, unless the other side wants them. The own name is
-// ignored.
+// not been needed for 30 s, unless the other side wants them; nothing is then
+// left of them. The own name is ignored.
 func (p *Peers) SetPeers(nodes []string) {
 	for _, l := range p.all() {
 		l.mu.Lock()
@@ -197,8 +201,7 @@ func (p *Peers) SetPeers(nodes []string) {
 		if node == p.cfg.Name {
 			continue
 		}
-		l := p.link(node)
-		l.mu.Lock()
+		l := p.lock(node)
 		l.wanted = true
 		l.want()
 		l.mu.Unlock()
@@ -220,21 +223,40 @@ func (p *Peers) Link(node string) (since time.Duration, up bool) {
 	return l.state()
 }
 
-// link finds or makes the link to a node.
+// link finds or makes the link to a node, which counts as a use of it. Where it
+// is not locked at once, see lock, it may have been forgotten by then.
 func (p *Peers) link(node string) *link {
 	p.mu.RLock()
 	l := p.links[node]
 	p.mu.RUnlock()
-	if l != nil {
-		return l
+	if l == nil {
+		l = p.newLink(node)
 	}
+	l.used.Store(p.now())
+	return l
+}
+
+func (p *Peers) newLink(node string) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l = p.links[node]; l == nil {
+	l := p.links[node]
+	if l == nil {
 		l = &link{p: p, node: node, kick: make(chan struct{}, 1), tried: make(chan struct{})}
 		p.links[node] = l
 	}
 	return l
+}
+
+// lock returns the link to a node with its mu held.
+func (p *Peers) lock(node string) *link {
+	for {
+		l := p.link(node)
+		l.mu.Lock()
+		if !l.gone {
+			return l
+		}
+		l.mu.Unlock() // forgotten between the two
+	}
 }
 
 // all returns the links there are.

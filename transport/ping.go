@@ -16,7 +16,7 @@ import (
 func (p *Peers) pulse(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
-	last := p.now()
+	last, over := p.now(), false // over: a digest was too long, and the log said so
 	for {
 		select {
 		case <-ctx.Done():
@@ -24,11 +24,12 @@ func (p *Peers) pulse(ctx context.Context) {
 		case <-tick.C:
 		}
 		var digest []byte
-		if p.cfg.Digest != nil {
-			digest = p.cfg.Digest()
-		}
-		if len(digest) > maxDigest {
-			digest = nil
+		if digest = p.digest(); len(digest) > maxDigest {
+			if !over {
+				p.log.Error("peer: the digest is too long and not sent: the other nodes do not see the state of this one",
+					"bytes", len(digest), "most", maxDigest)
+			}
+			digest, over = nil, true
 		}
 		cluster := p.cluster()
 		late := p.now()-last > int64(2*pingEvery)
@@ -39,15 +40,35 @@ func (p *Peers) pulse(ctx context.Context) {
 	}
 }
 
+// digest asks for what to tell all peers.
+func (p *Peers) digest() []byte {
+	if p.cfg.Digest == nil {
+		return nil
+	}
+	defer p.contain("Digest", nil)
+	return p.cfg.Digest()
+}
+
+// digested hands a digest of the other side on.
+func (c *conn) digested(digest []byte) {
+	p := c.l.p
+	if len(digest) == 0 || p.cfg.OnDigest == nil {
+		return
+	}
+	defer p.contain("OnDigest", nil)
+	p.cfg.OnDigest(c.from, digest)
+}
+
 // tick is the pulse of one link. It does not wait for the network. If the pulse is
 // late, because this process was stopped or short of CPU, what the others sent may
 // lie unread: then silence is no reason yet to give anything up.
 func (l *link) tick(digest []byte, cluster string, late bool) {
+	now := l.p.now()
 	c := l.cur.Load()
 	if c == nil {
+		l.forget(now)
 		return
 	}
-	now := l.p.now()
 	switch {
 	case c.silent(now) && !late:
 		c.end(errors.New("nothing heard"))
@@ -97,9 +118,7 @@ func (c *conn) pinged(f frame) error {
 	if first {
 		c.ping(nil, p.cluster()) // so that both sides are up after one round trip
 	}
-	if len(d.b) > 0 && p.cfg.OnDigest != nil {
-		p.cfg.OnDigest(c.from, d.b)
-	}
+	c.digested(d.b)
 	return nil
 }
 
@@ -128,6 +147,7 @@ func (l *link) announce() {
 	if on == nil {
 		return
 	}
+	defer l.p.contain("OnLink", nil)
 	if was.up && was.downs != is.downs {
 		l.p.log.Info("peer: link down", "node", l.node)
 		on(l.node, false)

@@ -16,7 +16,7 @@ import (
 const (
 	consumerSize = 64 // requests handed to raft that it has not taken
 	maxAnswers   = 2 * consumerSize
-	appendBytes1 = 1 << 20 // an append is cut after the entry that passes this
+	appendLimit  = 1 << 20 // an append is cut after the entry that passes this
 	smallAppend  = 64 << 10
 	bigTimeout   = 2 * time.Second // of an append above smallAppend
 )
@@ -169,7 +169,7 @@ func (t *RaftTransport) AppendEntries(_ raft.ServerID, target raft.ServerAddress
 	}
 	size := 0
 	for i, e := range args.Entries {
-		if size += len(e.Data) + len(e.Extensions); size > appendBytes1 {
+		if size += len(e.Data) + len(e.Extensions); size > appendLimit {
 			args.Entries = args.Entries[:i+1]
 			break
 		}
@@ -215,7 +215,6 @@ func (t *RaftTransport) ask(target raft.ServerAddress, k kind, u urgency, timeou
 		_, _, _ = l.ask() // somebody dials; this request does not wait for it
 		return fmt.Errorf("%w %s", ErrNoLink, l.node)
 	}
-	l.used.Store(t.p.now())
 	q := t.p.newCall()
 	defer t.p.free(q)
 	q.want, q.deadline, q.resp, q.target = k.answer(), t.p.in(timeout), resp, []byte(target)

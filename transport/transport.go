@@ -10,6 +10,9 @@
 // dialled it. Snapshots travel on connections of their own, so that megabytes
 // never stand in the way of a heartbeat.
 //
+// A node that Config.Resolve does not know is a stranger: it is turned away, and
+// leaves neither a link nor more than a few lines in the log.
+//
 // A link's life:
 //
 //	SetPeers (or a Call) names the node
@@ -82,7 +85,8 @@ type From struct{ Node, Incarnation string }
 
 // Config is what a node's links need to know. Name, Incarnation and Resolve are
 // required. All functions may be called by several goroutines at once and must
-// not block, but for Handle.
+// not block, but for Handle. A panic in one of them is logged and costs the one
+// call, digest or piece of news.
 type Config struct {
 	Name        string        // this node's name
 	Incarnation string        // of this process: random, never used again
@@ -90,7 +94,8 @@ type Config struct {
 	Network     Network       // nil: TCP
 	Addr        string        // to listen on, host:port
 
-	// Resolve returns where a node listens at present.
+	// Resolve returns where a node listens at present. Connections from nodes
+	// that it does not know are refused.
 	Resolve func(node string) (addr string, ok bool)
 
 	// Handle answers a Call of another node; ctx ends with the caller's time or
@@ -98,8 +103,9 @@ type Config struct {
 	// above, callers get fault.Busy. nil: every method is fault.NotFound.
 	Handle func(ctx context.Context, from From, method uint8, body []byte) ([]byte, error)
 
-	// Digest returns what to tell all peers with each ping, at most 4 KiB; a
-	// longer one is left out. Asked for once every 50 ms. nil: nothing.
+	// Digest returns what to tell all peers with each ping, at most 64 KiB: for
+	// some hundreds of nodes. A longer one is left out, and the log says so once.
+	// Asked for once every 50 ms. nil: nothing.
 	Digest func() []byte
 	// OnDigest is told each digest received; it is valid until the return.
 	// Called by the reader of that link, which reads nothing else meanwhile.
@@ -125,14 +131,14 @@ const (
 	callTimeout  = 5 * time.Second        // a Call whose context has no deadline
 	backoffMin   = 20 * time.Millisecond
 	backoffMax   = 200 * time.Millisecond
-	idleLink     = 30 * time.Second // a link made for a Call alone is closed after this long without one
+	idleLink     = 30 * time.Second // a link that SetPeers does not name is closed, and forgotten, after this long without a use
 )
 
 // The bounds of a link.
 const (
 	maxFrame    = 16 << 20 // length of one frame
 	maxOutbox   = 8 << 20  // bytes waiting to be written, before the newest frame
-	maxDigest   = 4 << 10
+	maxDigest   = 64 << 10
 	maxChannels = 1 << 16 // pairs of replicas per connection
 	maxHandlers = 1024    // calls of other nodes being answered
 	maxIdle     = 64      // goroutines kept for the next ones

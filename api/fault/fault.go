@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,7 +25,10 @@ type Kind struct {
 
 func (k *Kind) Error() string { return k.text }
 
-// The kinds. All but OutcomeUnknown and Deadline mean "not charged".
+// The kinds. All but OutcomeUnknown, Deadline and Internal mean "not charged":
+// for certain, by whoever answered. Internal is what fits nowhere else, such as
+// a code of a newer build, so it says nothing about the charge; a node that
+// fails while it decides answers OutcomeUnknown.
 var (
 	InvalidArgument = &Kind{pb.Code_CODE_INVALID_ARGUMENT, codes.InvalidArgument, "invalid argument"}
 	NotLeader       = &Kind{pb.Code_CODE_NOT_LEADER, codes.FailedPrecondition, "not the leader"}
@@ -141,9 +145,11 @@ func ToStatus(err error) error {
 	return st.Err()
 }
 
-// FromStatus is the inverse of ToStatus. A status without our detail is mapped
-// by its code: Unavailable to OutcomeUnknown, because a connection lost while
-// waiting says nothing about the charge; the rest to Internal.
+// FromStatus is the inverse of ToStatus. A status without our detail is of grpc
+// itself, or of a proxy, and is mapped by its code. Unavailable is OutcomeUnknown,
+// because a connection lost while waiting says nothing about the charge, and so
+// is ResourceExhausted, which is also what an answer longer than the caller takes
+// gets: only a node can say Busy. The rest is Internal.
 func FromStatus(err error) error {
 	if err == nil {
 		return nil
@@ -169,8 +175,20 @@ func FromStatus(err error) error {
 	case codes.InvalidArgument:
 		return New(InvalidArgument, "%s", st.Message())
 	case codes.ResourceExhausted:
-		return New(Busy, "%s", st.Message())
+		if neverSent(st.Message()) {
+			return New(InvalidArgument, "%s", st.Message())
+		}
+		return New(OutcomeUnknown, "%s", st.Message())
 	default:
 		return New(Internal, "%s: %s", st.Code(), st.Message())
 	}
+}
+
+// neverSent tells the one bare ResourceExhausted that is certainly about the
+// request: the caller's own grpc does not send what is longer than it may. Nodes
+// have no such limit. It has no value of its own, only this text; "received
+// message larger than max" is said of requests by nodes and of answers by callers,
+// so it is not known which.
+func neverSent(text string) bool {
+	return strings.Contains(text, "trying to send message larger than max")
 }

@@ -105,12 +105,21 @@ func TestForeignStatuses(t *testing.T) {
 		{codes.Unknown, OutcomeUnknown},
 		{codes.DeadlineExceeded, Deadline},
 		{codes.InvalidArgument, InvalidArgument},
-		{codes.ResourceExhausted, Busy},
+		{codes.ResourceExhausted, OutcomeUnknown},
 		{codes.Unimplemented, Internal},
 		{codes.Internal, Internal},
 	} {
 		if got := FromStatus(status.Error(c.code, "from elsewhere")); !errors.Is(got, c.want) {
 			t.Errorf("%v became %v, want %v", c.code, got, c.want)
+		}
+	}
+	for text, want := range map[string]*Kind{
+		"trying to send message larger than max (9 vs. 8)":       InvalidArgument,
+		"grpc: received message larger than max (9 vs. 8)":       OutcomeUnknown, // the request, or the answer
+		"grpc: received message after decompression larger than": OutcomeUnknown,
+	} {
+		if got := FromStatus(status.Error(codes.ResourceExhausted, text)); !errors.Is(got, want) {
+			t.Errorf("%q became %v, want %v", text, got, want)
 		}
 	}
 	own := New(Busy, "queue is full")

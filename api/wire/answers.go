@@ -22,6 +22,7 @@ type Answers struct {
 	names  map[string]string // policy ids and reasons seen
 	result pb.Result
 	value  pb.Decision
+	head   pb.LimitDecision // the headline of value, while it is read
 	limits slab[pb.LimitDecision]
 }
 

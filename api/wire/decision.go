@@ -6,6 +6,10 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
 
+// A Decision has the fields of a LimitDecision under the same numbers, 1 … 9, and
+// some of its own. Both are read and written by the same code: the headline of a
+// decision is a LimitDecision on its way.
+
 func (a *Answers) decision(outer *span) error {
 	s, err := outer.sub()
 	if err != nil {
@@ -13,7 +17,7 @@ func (a *Answers) decision(outer *span) error {
 	}
 	if a.result.Decision == nil {
 		limits := a.value.Limits[:0]
-		a.value = pb.Decision{Limits: limits}
+		a.value, a.head = pb.Decision{Limits: limits}, pb.LimitDecision{}
 		a.limits.reset(64)
 		a.result.Decision = &a.value
 	}
@@ -21,15 +25,11 @@ func (a *Answers) decision(outer *span) error {
 		num, typ, err := s.next()
 		switch {
 		case err != nil:
+		case num < 10:
+			err = a.shared(&s, &a.head, num, typ)
 		case typ == protowire.VarintType:
-			err = number(&s, a.result.Decision, num)
-		case typ != protowire.BytesType:
-			err = s.skip(num, typ)
-		case num == 7:
-			a.value.PolicyId, err = a.name(&s)
-		case num == 9:
-			a.value.Reason, err = a.name(&s)
-		case num == 15:
+			err = number(&s, &a.value, num)
+		case num == 15 && typ == protowire.BytesType:
 			err = a.limit(&s)
 		default:
 			err = s.skip(num, typ)
@@ -38,26 +38,17 @@ func (a *Answers) decision(outer *span) error {
 			return err
 		}
 	}
+	d, h := &a.value, &a.head
+	d.Allowed, d.Limit, d.Remaining = h.Allowed, h.Limit, h.Remaining
+	d.ResetAfterNs, d.RetryAfterNs, d.DelayNs = h.ResetAfterNs, h.RetryAfterNs, h.DelayNs
+	d.PolicyId, d.PolicyVersion, d.Reason = h.PolicyId, h.PolicyVersion, h.Reason
 	return nil
 }
 
+// number reads a varint that only a decision has.
 func number(s *span, d *pb.Decision, num protowire.Number) error {
 	v, err := s.varint()
 	switch num {
-	case 1:
-		d.Allowed = v != 0
-	case 2:
-		d.Limit = v
-	case 3:
-		d.Remaining = v
-	case 4:
-		d.ResetAfterNs = int64(v)
-	case 5:
-		d.RetryAfterNs = int64(v)
-	case 6:
-		d.DelayNs = int64(v)
-	case 8:
-		d.PolicyVersion = v
 	case 10:
 		d.Degraded = v != 0
 	case 11:
@@ -86,16 +77,8 @@ func (a *Answers) limit(outer *span) error {
 	a.value.Limits = append(a.value.Limits, l)
 	for s.more() {
 		num, typ, err := s.next()
-		switch {
-		case err != nil:
-		case typ == protowire.VarintType:
-			err = limitNumber(&s, l, num)
-		case num == 7 && typ == protowire.BytesType:
-			l.PolicyId, err = a.name(&s)
-		case num == 9 && typ == protowire.BytesType:
-			l.Reason, err = a.name(&s)
-		default:
-			err = s.skip(num, typ)
+		if err == nil {
+			err = a.shared(&s, l, num, typ)
 		}
 		if err != nil {
 			return err
@@ -104,7 +87,22 @@ func (a *Answers) limit(outer *span) error {
 	return nil
 }
 
-func limitNumber(s *span, l *pb.LimitDecision, num protowire.Number) error {
+// shared reads a field of a limit, or of a decision's headline.
+func (a *Answers) shared(s *span, l *pb.LimitDecision, num protowire.Number, typ protowire.Type) (err error) {
+	switch {
+	case typ == protowire.VarintType:
+		return sharedNumber(s, l, num)
+	case num == 7 && typ == protowire.BytesType:
+		l.PolicyId, err = a.name(s)
+	case num == 9 && typ == protowire.BytesType:
+		l.Reason, err = a.name(s)
+	default:
+		err = s.skip(num, typ)
+	}
+	return err
+}
+
+func sharedNumber(s *span, l *pb.LimitDecision, num protowire.Number) error {
 	v, err := s.varint()
 	switch num {
 	case 1:

@@ -41,15 +41,11 @@ func appendResults(dst []byte, num int, results []*pb.Result) []byte {
 }
 
 func appendDecision(dst []byte, d *pb.Decision) []byte {
-	dst = AppendBool(dst, 1, d.Allowed)
-	dst = AppendUint(dst, 2, d.Limit)
-	dst = AppendUint(dst, 3, d.Remaining)
-	dst = AppendUint(dst, 4, uint64(d.ResetAfterNs))
-	dst = AppendUint(dst, 5, uint64(d.RetryAfterNs))
-	dst = AppendUint(dst, 6, uint64(d.DelayNs))
-	dst = AppendString(dst, 7, d.PolicyId)
-	dst = AppendUint(dst, 8, d.PolicyVersion)
-	dst = AppendString(dst, 9, d.Reason)
+	dst = appendLimit(dst, &pb.LimitDecision{
+		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining,
+		ResetAfterNs: d.ResetAfterNs, RetryAfterNs: d.RetryAfterNs, DelayNs: d.DelayNs,
+		PolicyId: d.PolicyId, PolicyVersion: d.PolicyVersion, Reason: d.Reason,
+	})
 	dst = AppendBool(dst, 10, d.Degraded)
 	dst = AppendBool(dst, 11, d.Uncommitted)
 	dst = AppendUint(dst, 12, uint64(d.Epoch))
@@ -74,6 +70,7 @@ func appendUint16(dst []byte, num int, v uint64) []byte {
 	return binary.AppendUvarint(dst, v)
 }
 
+// appendLimit appends the fields of a limit, or of a decision's headline.
 func appendLimit(dst []byte, l *pb.LimitDecision) []byte {
 	dst = AppendBool(dst, 1, l.GetAllowed())
 	dst = AppendUint(dst, 2, l.GetLimit())

@@ -41,7 +41,7 @@ type Group struct {
 	machine  *machine
 	bolt     *boltlog.Store // nil in memory
 	existing bool
-	ready    atomic.Bool // leader, and everything before its term is applied
+	ready    atomic.Uint64 // term in which it leads and has applied everything before; 0: none
 	notify   chan bool
 	storage  storage
 	leading  sync.WaitGroup // barriers of new leaderships; they end by themselves
@@ -142,7 +142,7 @@ func (g *Group) Run(ctx context.Context) error {
 		select {
 		case leads := <-g.notify:
 			// raft sends from its main loop: this channel is always drained.
-			g.ready.Store(false)
+			g.ready.Store(0)
 			if leads {
 				g.leading.Go(g.lead)
 			}
@@ -156,11 +156,12 @@ func (g *Group) Run(ctx context.Context) error {
 // lead makes the replica ready once everything before its term is applied. It
 // ends by itself: a barrier of a deposed leader fails.
 func (g *Group) lead() {
+	term := g.raft.CurrentTerm()
 	if err := g.raft.Barrier(10 * time.Second).Error(); err != nil {
 		g.cfg.Logger.Info("control leadership lost before it began", "error", err)
 		return
 	}
-	g.ready.Store(true)
+	g.ready.Store(term)
 	g.cfg.OnChange()
 }
 
@@ -186,7 +187,10 @@ func (g *Group) stop() error {
 func (g *Group) State() *control.State { return g.machine.state.Load() }
 
 // Leads says whether this replica leads and has applied everything before its term.
-func (g *Group) Leads() bool { return g.ready.Load() && g.raft.State() == raft.Leader }
+func (g *Group) Leads() bool {
+	term := g.ready.Load()
+	return term != 0 && g.raft.State() == raft.Leader && g.raft.CurrentTerm() == term
+}
 
 // Leader returns the leader's id, empty when none is known.
 func (g *Group) Leader() string {
@@ -194,11 +198,8 @@ func (g *Group) Leader() string {
 	return string(id)
 }
 
-// Applied is the last index the state machine has applied.
-func (g *Group) Applied() uint64 { return g.machine.index.Load() }
-
-// Term is raft's current term.
-func (g *Group) Term() uint64 { return g.raft.CurrentTerm() }
+// Applied is the index of the last command that changed the state here.
+func (g *Group) Applied() uint64 { return g.State().Index }
 
 // Propose commits one command and returns what it did. It fails with
 // fault.NotLeader if this replica does not lead, and with fault.OutcomeUnknown
@@ -210,6 +211,9 @@ func (g *Group) Propose(ctx context.Context, c control.Command) error {
 	timeout := 5 * time.Second
 	if dl, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(dl))
+	}
+	if timeout <= 0 {
+		return fault.New(fault.Deadline, "no time left for a control command") // raft would wait for ever
 	}
 	f := g.raft.Apply(control.Encode(c), timeout)
 	if err := wait(ctx, f); err != nil {
@@ -268,21 +272,10 @@ func (g *Group) Remove(ctx context.Context, id string) error {
 	return wait(ctx, g.raft.RemoveServer(raft.ServerID(id), 0, 5*time.Second))
 }
 
-// HandOver gives leadership to another voter, if this replica leads and there is one.
-func (g *Group) HandOver(ctx context.Context) error {
-	if g.raft.State() != raft.Leader {
-		return nil
-	}
-	servers, err := g.Servers()
-	if err != nil {
-		return err
-	}
-	for id, voter := range servers {
-		if voter && id != g.cfg.ID {
-			return wait(ctx, g.raft.LeadershipTransfer())
-		}
-	}
-	return nil
+// HandOver gives leadership to the voter id, which must be within reach: raft
+// may hang in a transfer to one that is not.
+func (g *Group) HandOver(ctx context.Context, id string) error {
+	return wait(ctx, g.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
 }
 
 // machine adapts control.Machine to raft.FSM. raft calls Apply, Snapshot and
@@ -290,7 +283,6 @@ func (g *Group) HandOver(ctx context.Context) error {
 type machine struct {
 	m        *control.Machine
 	state    atomic.Pointer[control.State]
-	index    atomic.Uint64
 	broken   error
 	onChange func()
 	fatal    func(error)
@@ -308,7 +300,6 @@ func (m *machine) Apply(l *raft.Log) any {
 		m.fatal(m.broken)
 		return m.broken
 	}
-	m.index.Store(l.Index)
 	m.publish()
 	m.onChange()
 	return result
@@ -344,3 +335,6 @@ func (s snapshot) Persist(sink raft.SnapshotSink) error {
 	return sink.Close()
 }
 func (snapshot) Release() {}
+
+// Log is the index of the newest entry of the group's log here.
+func (g *Group) Log() uint64 { return g.raft.LastIndex() }

@@ -113,6 +113,9 @@ func (g *Gossip) memberlistConfig() (*memberlist.Config, error) {
 	return mc, nil
 }
 
+// lookupTimeout bounds the resolution of one host name.
+const lookupTimeout = 2 * time.Second
+
 // hostPort resolves a host:port to an IP address and a port, as memberlist wants it.
 func hostPort(addr string) (string, int, error) {
 	host, portText, err := net.SplitHostPort(addr)
@@ -129,11 +132,13 @@ func hostPort(addr string) (string, int, error) {
 	if net.ParseIP(host) != nil {
 		return host, port, nil
 	}
-	ips, err := net.LookupIP(host)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
 		return "", 0, err
 	}
-	return ips[0].String(), port, nil
+	return ips[0].IP.String(), port, nil
 }
 
 // Run joins the others now and again, so that two halves that lost each other

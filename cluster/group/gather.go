@@ -24,7 +24,7 @@ func newGather() *gather {
 
 var (
 	errBusy   = fault.New(fault.Busy, "the next entry is full")
-	errTooBig = fault.New(fault.InvalidArgument, "more requests, takes or bytes in one call than an entry may hold")
+	ErrTooBig = fault.New(fault.InvalidArgument, "more requests, takes or bytes in one call than an entry may hold")
 	errClosed = fault.New(fault.NotLeader, "not leading") // replaced by whom to ask instead
 )
 
@@ -44,7 +44,7 @@ func (g *gather) add(reqs []Request, skip []bool, deadline time.Time) (b *batch,
 	if !b.encode(&c) {
 		b.rebuild()
 		if len(b.calls) == 0 {
-			return nil, 0, errTooBig
+			return nil, 0, ErrTooBig
 		}
 		// A large call that does not fit does not make a batch full for small ones.
 		b.full = b.builder.Len() > bucket.MaxEntryRequests/2 || b.builder.Bytes() > bucket.MaxEntryBytes/2

@@ -40,7 +40,7 @@ func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error 
 // fits refuses what no entry could carry.
 func fits(reqs []Request) error {
 	if len(reqs) > bucket.MaxEntryRequests {
-		return errTooBig
+		return ErrTooBig
 	}
 	for i := range reqs {
 		if n := len(reqs[i].Takes); n == 0 || n > bucket.MaxRequestTakes {

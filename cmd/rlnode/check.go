@@ -44,7 +44,7 @@ func checkCommand() *cobra.Command {
 	f.StringVar(&o.req.Route, "route", "", "what is asked for, `METHOD:/path`")
 	f.StringVar(&o.req.Plan, "plan", "", "plan of the tenant")
 	f.StringVar(&o.req.Region, "region", "", "region")
-	f.StringArrayVar(&o.attributes, "attr", nil, "free attribute, `k=v`; may be given several times")
+	f.StringArrayVar(&o.attributes, "attr", nil, "free attribute, `NAME=VALUE`; may be given several times")
 	f.Int64Var(&o.cost, "cost", 1, "tokens to take; 0 looks")
 	f.StringVar(&o.req.RequestID, "request-id", "", "your own id of the request: copies with the same id are charged once")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to try")
@@ -53,7 +53,7 @@ func checkCommand() *cobra.Command {
 }
 
 func addrFlag(cmd *cobra.Command, addrs *[]string) {
-	cmd.Flags().StringSliceVar(addrs, "addr", []string{"127.0.0.1:7600"}, "gRPC addresses of any nodes, `HOST:PORT,…`")
+	cmd.Flags().StringSliceVar(addrs, "addr", []string{"127.0.0.1:7600"}, "gRPC addresses of any nodes, `HOST:PORT,...`")
 }
 
 func outputFlag(cmd *cobra.Command, output *string, text string) {
@@ -103,6 +103,9 @@ func (o *checkOptions) request() (client.Request, error) {
 func check(ctx context.Context, out io.Writer, o *checkOptions) error {
 	if err := checkOutput(o.output, "text"); err != nil {
 		return err
+	}
+	if o.timeout <= 0 {
+		return usageError{fmt.Errorf("--timeout %s: want more than 0", o.timeout)}
 	}
 	req, err := o.request()
 	if err != nil {
@@ -174,7 +177,7 @@ func printDecision(out io.Writer, d *client.Decision, output string) error {
 		if !d.Allowed {
 			word = "denied"
 		}
-		_, err := fmt.Fprintf(out, "%s  no policy applies\n", word)
+		_, err := fmt.Fprintf(out, "%s: no policy applies (no_match)\n", word)
 		return err
 	}
 	for i := range d.Limits {
@@ -191,20 +194,29 @@ func sentence(l *client.Answer, allowed bool) string {
 	head := fmt.Sprintf("%s %s (version %d): %d of %d left", verdict(l.Allowed, allowed), l.PolicyID, l.PolicyVersion, l.Remaining, l.Limit)
 	switch {
 	case l.Allowed:
-		return fmt.Sprintf("%s, full again in %s", head, l.ResetAfter)
+		return fmt.Sprintf("%s, full again in %s", head, brief(l.ResetAfter))
 	case l.RetryAfter == client.Never:
 		return fmt.Sprintf("%s, no wait helps: %s", head, l.Reason)
 	default:
-		return fmt.Sprintf("%s, retry after %s", head, l.RetryAfter)
+		return fmt.Sprintf("%s, retry after %s", head, brief(l.RetryAfter))
 	}
+}
+
+// brief rounds a wait up to what a person can use.
+func brief(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d > time.Minute {
+		unit = time.Second
+	}
+	return (d + unit - 1).Truncate(unit)
 }
 
 func verdict(limit, request bool) string {
 	switch {
 	case !limit:
-		return "denied  by"
+		return "denied by"
 	case !request:
-		return "spared  by" // would have passed; another limit denied, and nothing was taken
+		return "not taken from" // it would have passed; another limit denied
 	default:
 		return "allowed by"
 	}

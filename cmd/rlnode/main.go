@@ -62,6 +62,7 @@ func rootCommand() *cobra.Command {
 		Long: "rlnode runs a node of a ringlimit cluster (serve, dev) and talks to one (check, status, members, remove, bench).\n" +
 			"Every flag can also be given as RLNODE_<FLAG> in the environment or as a key of a YAML file named by --config;\n" +
 			"a flag wins over the environment, the environment over the file.",
+		Version:      version(),
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -144,11 +144,23 @@ func TestStatusMembersAndBenchOfADevCluster(t *testing.T) {
 
 func TestWrongUsageExitsWithTwo(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"nope"}, {"check", "--bogus"}, {"check", "extra"}, {"status", "-o", "xml"}, {"remove"},
-		{"serve"}, {"serve", "--name", "a b"}, {"serve", "--name", "a", "--control-voters", "2"},
-		{"serve", "--name", "a", "--grpc", "nonsense"}, {"dev", "--nodes", "0"}, {"dev", "--http", "x"},
-		{"bench", "--concurrency", "0"}, {"bench", "--requests", "0", "--duration", "0s"},
-		{"check", "--principal", "nonsense"}, {"check", "--attr", "a=1", "--attr", "a=2"}, {"check", "--principal-type", "user"},
+		{},
+		{"nope"},
+		{"check", "--bogus"},
+		{"check", "extra"},
+		{"status", "-o", "xml"},
+		{"remove"},
+		{"serve"},
+		{"serve", "--name", "a b"},
+		{"serve", "--name", "a", "--control-voters", "2"},
+		{"serve", "--name", "a", "--grpc", "nonsense"},
+		{"dev", "--nodes", "0"},
+		{"dev", "--http", "x"},
+		{"bench", "--concurrency", "0"},
+		{"bench", "--requests", "0", "--duration", "0s"},
+		{"check", "--principal", "nonsense"},
+		{"check", "--attr", "a=1", "--attr", "a=2"},
+		{"check", "--principal-type", "user"},
 		{"check", "--tenant", strings.Repeat("x", 65), "--cost", "-1"},
 	} {
 		code, _, errs := command(t, args...)

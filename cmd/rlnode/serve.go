@@ -61,7 +61,7 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&cfg.Advertise.Gossip, "advertise-gossip", "", "`ADDR` other nodes gossip to, if not --gossip")
 	f.StringVar(&cfg.Advertise.HTTP, "advertise-http", "", "`ADDR` monitors use, if not --http")
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`DIR` for the control state; without it even that is in memory")
-	f.StringSliceVar(&cfg.Join, "join", nil, "gossip addresses of other nodes, `HOST:PORT,…`")
+	f.StringSliceVar(&cfg.Join, "join", nil, "gossip addresses of other nodes, `HOST:PORT,...`")
 	f.IntVar(&cfg.BootstrapExpect, "bootstrap-expect", 0, "make a cluster of `N` nodes, if none is known yet")
 	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster")
 	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
@@ -106,7 +106,13 @@ func readPolicies(path string) (*policy.Set, error) {
 	return policy.Parse(path, data)
 }
 
+// buildVersion is set by the linker; empty: asked of the build's own record.
+var buildVersion string
+
 func version() string {
+	if buildVersion != "" {
+		return buildVersion
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "devel"

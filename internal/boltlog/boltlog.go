@@ -122,12 +122,12 @@ func (s *Store) StoreLogs(logs []*raft.Log) error {
 	})
 }
 
-// DeleteRange deletes the entries min … max, both included.
-func (s *Store) DeleteRange(min, max uint64) error {
+// DeleteRange deletes the entries first … last, both included.
+func (s *Store) DeleteRange(first, last uint64) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(logBucket).Cursor()
-		for key, _ := c.Seek(keyOf(min)); key != nil; key, _ = c.Next() {
-			if binary.BigEndian.Uint64(key) > max {
+		for key, _ := c.Seek(keyOf(first)); key != nil; key, _ = c.Next() {
+			if binary.BigEndian.Uint64(key) > last {
 				break
 			}
 			if err := c.Delete(); err != nil {

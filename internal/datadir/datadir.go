@@ -190,3 +190,13 @@ func syncDir(path string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
+
+// ReadFile returns the content of a file that WriteFile wrote.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(d.path, name))
+}
+
+// WriteFile replaces a file of the node's own, as write does.
+func (d *Dir) WriteFile(name string, content []byte) error {
+	return d.write(name, string(content))
+}

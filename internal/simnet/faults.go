@@ -54,19 +54,12 @@ func (n *Network) Delay(from, to string, d time.Duration) {
 }
 
 // Drop loses a share of the packets (gossip, not streams) from one host to the
-// other: 0 none, 1 all. Which ones depends on nothing but the seed, the two
-// names and the number of the packet on this path.
+// other: 0 none, 1 all. Which ones depends on nothing but the two names and the
+// number of the packet on this path.
 func (n *Network) Drop(from, to string, share float64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.path(n.host(from), n.host(to)).loss = share
-}
-
-// Seed chooses other packets to be lost by Drop. The default is 0.
-func (n *Network) Seed(seed uint64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.seed = seed
 }
 
 // lost decides whether the next packet of p is lost. n.mu is held.
@@ -75,7 +68,7 @@ func (n *Network) lost(p *path) bool {
 	if p.loss <= 0 {
 		return false
 	}
-	x := mix(n.seed ^ mix(hash(p.from.name)^mix(hash(p.to.name)^mix(p.packets))))
+	x := mix(mix(hash(p.from.name) ^ mix(hash(p.to.name)^mix(p.packets))))
 	return float64(x)/math.MaxUint64 < p.loss
 }
 

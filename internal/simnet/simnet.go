@@ -38,7 +38,6 @@ type Network struct {
 	mu    sync.Mutex // guards everything of this network; never held while waiting
 	hosts map[string]*host
 	paths map[[2]string]*path
-	seed  uint64
 	wake  chan struct{} // closed and replaced when a fault or a listener changes: wakes dials
 }
 

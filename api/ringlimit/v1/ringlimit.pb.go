@@ -26,7 +26,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Code is the kind of an error. "Not charged" is certain for all but OUTCOME_UNKNOWN and DEADLINE.
+// Code is the kind of an error. "Not charged" is certain for all but OUTCOME_UNKNOWN, DEADLINE
+// and INTERNAL.
 type Code int32
 
 const (
@@ -43,7 +44,7 @@ const (
 	Code_CODE_STORE_FULL       Code = 10 // a new key is over the cap on buckets
 	Code_CODE_NOT_READY        Code = 11 // the node knows no cluster, policies or placement yet
 	Code_CODE_UNAVAILABLE      Code = 12 // the node is stopping or cannot reach the leader; not charged
-	Code_CODE_INTERNAL         Code = 13
+	Code_CODE_INTERNAL         Code = 13 // fits nowhere else; says nothing about the charge
 	Code_CODE_NOT_FOUND        Code = 14 // no such node
 	Code_CODE_CONFLICT         Code = 15 // refused in the present state
 )
@@ -582,8 +583,8 @@ type Decision struct {
 	Epoch         uint32                 `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`             // of the group that answered
 	Group         uint32                 `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`             // the group that answered
 	Index         uint64                 `protobuf:"varint,14,opt,name=index,proto3" json:"index,omitempty"`             // log index that decided, or the applied index when uncommitted
-	// One per policy, in policy id order. On Stream it is left out when exactly
-	// one policy applied: the headline is that policy's answer.
+	// One per policy that applied, in policy id order. Stream alone leaves it out
+	// when exactly one did: the headline is that policy's answer.
 	Limits        []*LimitDecision `protobuf:"bytes,15,rep,name=limits,proto3" json:"limits,omitempty"`
 	Term          uint64           `protobuf:"varint,16,opt,name=term,proto3" json:"term,omitempty"`                                 // raft term of the leader that answered
 	SlotTimeNs    int64            `protobuf:"varint,17,opt,name=slot_time_ns,json=slotTimeNs,proto3" json:"slot_time_ns,omitempty"` // the slot time the decision was made at
