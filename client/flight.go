@@ -120,7 +120,7 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 
 func errorOf(r *pb.Result) error {
 	if r.GetError() == nil {
-		return fault.New(fault.Internal, "neither decision nor error")
+		return fault.New(fault.OutcomeUnknown, "neither decision nor error")
 	}
 	return fault.FromProto(r.GetError())
 }

@@ -26,7 +26,8 @@ type Backend interface {
 	// Sent carries its session; Acked and Revision are of streams only. It
 	// returns when all are answered, and soon after ctx is done. m is the
 	// callee's until it returns, no longer; strings in it may be kept, but hold
-	// on to the whole message.
+	// on to the whole message. The results are the server's from then on. A
+	// decision of one policy may leave Limits out.
 	Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result
 	// Routing returns the newest routing, never nil. It is shared: nobody changes it.
 	Routing() *pb.Routing
@@ -55,16 +56,19 @@ const (
 	maxHeaderBytes   = 8 << 10 // grpc's own default is 16 MiB
 	streamWindow     = 1 << 20
 	connectionWindow = 4 << 20
-	// grpc refuses longer messages unread, with RESOURCE_EXHAUSTED; those
-	// between wire.MaxMessage and this get an INVALID_ARGUMENT that says why.
+	// grpc refuses longer messages unread, with a RESOURCE_EXHAUSTED that does not
+	// say whether the request was too long or the answer; those between
+	// wire.MaxMessage and this get an INVALID_ARGUMENT that says why, and on a
+	// stream the longer ones too.
 	hardMessageLimit = 4 * wire.MaxMessage
 	minPingInterval  = time.Second // clients that ping more often are cut off
 )
 
 // Server answers callers of one node: Limiter, Cluster, gRPC health and
-// reflection. Serve and Stop are those of grpc.
+// reflection. Serve is that of grpc.
 type Server struct {
 	*grpc.Server
+	streams  sync.WaitGroup // readers and workers of streams, which outlive their handlers for a moment
 	backend  Backend
 	options  ServerOptions
 	health   *health.Server
@@ -101,6 +105,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.ChainStreamInterceptor(s.guardStream),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WaitForHandlers(true),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxRecvMsgSize(hardMessageLimit),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -134,9 +139,16 @@ func (s *Server) Shutdown(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		s.Stop()
-		<-done
 	}
+	s.Stop()
+	<-done
+}
+
+// Stop cuts all connections and returns when everything that was started for
+// them has ended. Calls being decided see their context end.
+func (s *Server) Stop() {
+	s.Server.Stop()
+	s.streams.Wait() // no handler is left, so nobody adds to it, but a reader for its own workers
 }
 
 func (s *Server) isStopping() bool {

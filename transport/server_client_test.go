@@ -152,7 +152,8 @@ func TestNoCallFailsWhenTheLeaderDies(t *testing.T) {
 
 func TestRollingRestartIsNotNoticed(t *testing.T) {
 	withPair(t, func(t *testing.T, p *pair) {
-		go func() {
+		var restarts sync.WaitGroup
+		restarts.Go(func() {
 			for i, name := range []string{"a", "b"} {
 				time.Sleep(time.Second)
 				other := map[string]string{"a": "b", "b": "a"}[name]
@@ -161,8 +162,9 @@ func TestRollingRestartIsNotNoticed(t *testing.T) {
 				time.Sleep(300 * time.Millisecond)
 				p.start(t, name)
 			}
-		}()
+		})
 		longest, decided := p.load(t, 50, 5*time.Second)
+		restarts.Wait()
 		if longest > 100*time.Millisecond || decided < 20_000 {
 			t.Errorf("%d decisions, the longest took %v", decided, longest)
 		}

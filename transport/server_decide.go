@@ -36,25 +36,39 @@ func (s *Server) decide(ctx context.Context, q *wire.Requests) []*pb.Result {
 	return results
 }
 
-// ask calls the backend and holds it to its contract; a panic becomes INTERNAL.
+// ask calls the backend and holds it to its contract. If it panics, or answers
+// another number of requests, they may have been charged by then.
 func (s *Server) ask(ctx context.Context, m *pb.StreamRequest) (results []*pb.Result) {
 	n := len(m.Requests)
 	defer func() {
 		if p := recover(); p != nil {
 			s.logPanic("Decide", p)
-			results = failAll(n, fault.New(fault.Internal, "the node failed on this message"))
+			results = failAll(n, fault.New(fault.OutcomeUnknown, "the node failed on this message"))
 		}
 	}()
 	results = s.backend.Decide(ctx, m)
 	if len(results) != n {
 		s.options.Logger.Error("backend answered the wrong number of requests", "requests", n, "results", len(results))
-		return failAll(n, fault.New(fault.Internal, "%d results for %d requests", len(results), n))
+		return failAll(n, fault.New(fault.OutcomeUnknown, "%d results for %d requests", len(results), n))
 	}
 	return results
 }
 
 func (s *Server) logPanic(method string, p any) {
 	s.options.Logger.Error("panic in a handler", "method", method, "panic", p, "stack", string(debug.Stack()))
+}
+
+// withLimits gives a decision of a single policy its one entry in limits, which
+// only streams leave out. Where no policy applied there is none.
+func withLimits(d *pb.Decision) {
+	if len(d.GetLimits()) > 0 || d.GetPolicyId() == "" && d.GetPolicyVersion() == 0 {
+		return
+	}
+	d.Limits = []*pb.LimitDecision{{
+		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining,
+		ResetAfterNs: d.ResetAfterNs, RetryAfterNs: d.RetryAfterNs, DelayNs: d.DelayNs,
+		PolicyId: d.PolicyId, PolicyVersion: d.PolicyVersion, Reason: d.Reason,
+	}}
 }
 
 // merge puts the errors of bad requests between the results of the others.

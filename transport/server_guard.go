@@ -8,12 +8,13 @@ import (
 	"github.com/ringlimit/ringlimit/api/fault"
 )
 
-// guardUnary maps errors to statuses and contains panics.
+// guardUnary maps errors to statuses and contains panics, after which it is not
+// known what was done.
 func (s *Server) guardUnary(ctx context.Context, in any, info *grpc.UnaryServerInfo, call grpc.UnaryHandler) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.logPanic(info.FullMethod, p)
-			out, err = nil, fault.ToStatus(fault.New(fault.Internal, "the node failed on this call"))
+			out, err = nil, fault.ToStatus(fault.New(fault.OutcomeUnknown, "the node failed on this call"))
 		}
 	}()
 	out, err = call(ctx, in)
@@ -25,7 +26,7 @@ func (s *Server) guardStream(srv any, g grpc.ServerStream, info *grpc.StreamServ
 	defer func() {
 		if p := recover(); p != nil {
 			s.logPanic(info.FullMethod, p)
-			err = fault.ToStatus(fault.New(fault.Internal, "the node failed on this stream"))
+			err = fault.ToStatus(errFailed)
 		}
 	}()
 	return fault.ToStatus(serve(srv, g))

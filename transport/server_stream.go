@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -17,11 +19,14 @@ import (
 // (serveStream, grpc's own), one that reads, and as many that decide as there
 // are messages being decided, up to Inflight: a message that waits for a stuck
 // group holds up no other. Whoever has an answer sends it, under mu.
+//
+// The reader waits in grpc until the handler has returned, so the handler cannot
+// wait for it. The server does, see Server.Stop.
 type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 	jobs   chan *wire.Requests // unbuffered: a send succeeds only if a worker is free
-	ended  chan error          // the reader's last word
+	ended  chan error          // the last word of the reader, or of whoever failed; capacity 1
 	work   sync.WaitGroup      // the workers
 
 	mu      sync.Mutex // guards what follows; held while sending
@@ -32,7 +37,10 @@ type stream struct {
 	closed  bool          // the handler is about to return: nothing more may be sent
 }
 
-var errStopping = fault.New(fault.Unavailable, "node is stopping")
+var (
+	errStopping = fault.New(fault.Unavailable, "node is stopping")
+	errFailed   = fault.New(fault.OutcomeUnknown, "the node failed on this stream")
+)
 
 func (s *Server) serveStream(g grpc.ServerStream) error {
 	t := &stream{
@@ -44,7 +52,7 @@ func (s *Server) serveStream(g grpc.ServerStream) error {
 	if err := t.sendRouting(); err != nil {
 		return err
 	}
-	go t.read(g.Context())
+	s.streams.Go(func() { t.read(g.Context()) })
 	for {
 		select {
 		case <-changed:
@@ -53,7 +61,9 @@ func (s *Server) serveStream(g grpc.ServerStream) error {
 				return err
 			}
 		case err := <-t.ended:
-			t.work.Wait()
+			if err == nil { // half-closed: what was asked is answered first
+				t.work.Wait()
+			}
 			return err
 		case <-s.stopping:
 			t.drain()
@@ -65,19 +75,16 @@ func (s *Server) serveStream(g grpc.ServerStream) error {
 // read hands each message to a worker until the stream ends.
 func (t *stream) read(ctx context.Context) {
 	defer close(t.jobs)
+	defer t.contain()
 	var in wire.Raw
 	workers := 0
 	for {
-		if err := t.grpc.RecvMsg(&in); err != nil {
+		q, err := t.next(&in)
+		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			t.ended <- err
-			return
-		}
-		q := requestsPool.Get().(*wire.Requests)
-		if err := decodeStream(q, &in); err != nil {
-			t.ended <- err
+			t.end(err)
 			return
 		}
 		t.begin()
@@ -90,29 +97,53 @@ func (t *stream) read(ctx context.Context) {
 			}
 			workers++
 			t.work.Add(1)
-			go t.decide(ctx, q)
+			t.server.streams.Go(func() { t.decide(ctx, q) })
 		}
 	}
 }
 
-func decodeStream(q *wire.Requests, in *wire.Raw) error {
-	if err := in.Check(); err != nil {
-		return err
+// next reads one message.
+func (t *stream) next(in *wire.Raw) (*wire.Requests, error) {
+	if err := t.grpc.RecvMsg(in); status.Code(err) == codes.ResourceExhausted {
+		return nil, fault.New(fault.InvalidArgument, "%s", status.Convert(err).Message()) // longer than hardMessageLimit
+	} else if err != nil {
+		return nil, err
 	}
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
+	q := requestsPool.Get().(*wire.Requests)
 	if err := q.Stream(in.B); err != nil {
-		return err
+		return nil, err
 	}
 	if q.Message.Id == 0 {
-		return fault.Field("id", "must not be 0")
+		return nil, fault.Field("id", "must not be 0")
 	}
-	return nil
+	return q, nil
 }
 
 // decide is a worker. It ends with the reader.
 func (t *stream) decide(ctx context.Context, q *wire.Requests) {
 	defer t.work.Done()
+	defer t.contain()
 	for ok := true; ok; q, ok = <-t.jobs {
 		t.answer(q, t.server.decide(ctx, q))
+	}
+}
+
+// end makes the handler return; the first error counts.
+func (t *stream) end(err error) {
+	select {
+	case t.ended <- err:
+	default:
+	}
+}
+
+// contain, deferred, makes a panic the end of the stream instead of the process.
+func (t *stream) contain() {
+	if p := recover(); p != nil {
+		t.server.logPanic(pb.Limiter_Stream_FullMethodName, p)
+		t.end(errFailed)
 	}
 }
 
@@ -126,6 +157,7 @@ func (t *stream) begin() {
 // the reader meets it too.
 func (t *stream) answer(q *wire.Requests, results []*pb.Result) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if !t.closed {
 		t.out.B = wire.AppendResponse(t.out.B[:0], q.Message.Id, results)
 		_ = t.grpc.SendMsg(&t.out)
@@ -135,7 +167,6 @@ func (t *stream) answer(q *wire.Requests, results []*pb.Result) {
 		close(t.quiet)
 		t.drained = false
 	}
-	t.mu.Unlock()
 	requestsPool.Put(q)
 }
 
@@ -156,6 +187,7 @@ func (t *stream) drain() {
 	}
 	select {
 	case <-t.quiet:
+	case <-t.ended:
 	case <-t.grpc.Context().Done():
 	}
 }

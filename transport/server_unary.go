@@ -86,13 +86,14 @@ func (s *Server) decideOne(ctx context.Context, in *wire.Raw) (*wire.Raw, error)
 	if r.GetDecision() == nil {
 		return nil, errorOf(r)
 	}
+	withLimits(r.GetDecision())
 	return &wire.Raw{B: wire.AppendDecideResponse(nil, r.GetDecision())}, nil
 }
 
 // errorOf is the error of a result that is no decision.
 func errorOf(r *pb.Result) error {
 	if r.GetError() == nil {
-		return fault.New(fault.Internal, "neither decision nor error")
+		return fault.New(fault.OutcomeUnknown, "neither decision nor error")
 	}
 	return fault.FromProto(r.GetError())
 }
@@ -103,7 +104,11 @@ func (s *Server) decideBatch(ctx context.Context, in *wire.Raw) (*wire.Raw, erro
 	if err := q.Batch(in.B); err != nil {
 		return nil, err
 	}
-	return &wire.Raw{B: wire.AppendBatchResponse(nil, s.decide(ctx, q))}, nil
+	results := s.decide(ctx, q)
+	for _, r := range results {
+		withLimits(r.GetDecision())
+	}
+	return &wire.Raw{B: wire.AppendBatchResponse(nil, results)}, nil
 }
 
 func (s *Server) getRouting(context.Context, *pb.GetRoutingRequest) (*pb.Routing, error) {

@@ -85,8 +85,8 @@ type From struct{ Node, Incarnation string }
 
 // Config is what a node's links need to know. Name, Incarnation and Resolve are
 // required. All functions may be called by several goroutines at once and must
-// not block, but for Handle. A panic in one of them is logged and costs the one
-// call, digest or piece of news.
+// not block, but for Handle. A panic in Handle, Digest, OnDigest or OnLink is
+// logged and costs that one call, digest or piece of news.
 type Config struct {
 	Name        string        // this node's name
 	Incarnation string        // of this process: random, never used again
