@@ -12,8 +12,9 @@ const digestVersion = 1
 // digest is what a node tells each other node with every ping: enough to know
 // who leads what, how far each replica is, and whom the node can reach.
 type digest struct {
-	control  uint64 // control index applied
-	stopping bool
+	control  uint64   // control index applied
+	stopping bool     // hands leadership over
+	draining bool     // was told to stop, and waits for others to be whole
 	up       []string // nodes it has a live link with
 	replicas []replicaDigest
 }
@@ -35,7 +36,7 @@ type replicaDigest struct {
 }
 
 func appendDigest(b []byte, d *digest) []byte {
-	b = append(b, digestVersion, flag(d.stopping))
+	b = append(b, digestVersion, flag(d.stopping)|flag(d.draining)<<1)
 	b = binary.AppendUvarint(b, d.control)
 	b = binary.AppendUvarint(b, uint64(len(d.up)))
 	for _, name := range d.up {
@@ -119,7 +120,8 @@ func parseDigest(b []byte) (*digest, error) {
 	if v := r.byte(); r.err == nil && v != digestVersion {
 		return nil, fmt.Errorf("digest version %d: want %d", v, digestVersion)
 	}
-	d := &digest{stopping: r.byte() == 1, control: r.uint()}
+	flags := r.byte()
+	d := &digest{stopping: flags&1 != 0, draining: flags&2 != 0, control: r.uint()}
 	for n := r.count(); n > 0 && r.err == nil; n-- {
 		d.up = append(d.up, r.text())
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestDigestRoundTrip(t *testing.T) {
 	want := &digest{
-		control: 7, stopping: true, up: []string{"a", "bb"},
+		control: 7, stopping: true, draining: true, up: []string{"a", "bb"},
 		replicas: []replicaDigest{
 			{group: 1, epoch: 2, serial: 3, applied: 4, chain: 1 << 63, term: 6, lastTerm: 5, lastIndex: 12, leads: true, serving: true, buckets: 8, held: 9, time: 10, voters: []uint64{3, 4, 5}},
 			{group: 2, epoch: 1, serial: 9},

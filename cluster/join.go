@@ -85,7 +85,7 @@ func (n *Node) joinLoop(ctx context.Context) error {
 			}
 			announced = id
 		}
-		if !n.registered() && !n.stopping.Load() {
+		if (!n.registered() || n.forgotten()) && !n.stopping.Load() {
 			if err := n.tryJoin(ctx); err != nil {
 				return err
 			}
@@ -115,6 +115,19 @@ func (n *Node) rememberCluster(id string) error {
 func (n *Node) registered() bool {
 	node, ok := n.control.State().Node(n.self.name)
 	return ok && !node.Removed && node.Incarnation == n.self.incarnation
+}
+
+// forgottenAfter is how long a registered node waits for a control leader before
+// it asks whether it still is one: of a process that was superseded while it
+// was stopped, nobody would tell it.
+const forgottenAfter = 10 * time.Second
+
+// forgotten says whether no control leader has been heard for long; used by joinLoop only.
+func (n *Node) forgotten() bool {
+	if n.control.Leader() != "" {
+		n.leaderSeen = time.Now()
+	}
+	return time.Since(n.leaderSeen) > forgottenAfter
 }
 
 func (n *Node) tryJoin(ctx context.Context) error {

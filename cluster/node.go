@@ -57,6 +57,7 @@ type Node struct {
 
 	led          atomic.Pointer[time.Time] // since when it leads the control group; nil: it does not
 	hints        atomic.Pointer[[]hint]    // the other nodes as last written down
+	leaderSeen   time.Time                 // when a control leader was known last; used by joinLoop only
 	bootstrapped bool                      // this process made the control group; used by joinLoop only
 }
 
@@ -88,6 +89,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		table: newPeerTable(), changes: make(chan struct{}, 1), linkChanged: make(chan struct{}, 1), fatal: make(chan error, 1),
 	}
 	n.ready.born = time.Now()
+	n.leaderSeen = time.Now()
 	n.metrics = newMetrics(n)
 	n.hosts = newHosts(n)
 	defer func() {
@@ -172,7 +174,7 @@ func (n *Node) openControl() error {
 	id := controlID(n.self.name, n.self.directory)
 	cfg := controlraft.Config{ID: id, Transport: n.peers.Raft(id), Logger: n.log, OnChange: n.wake, Fatal: n.fail}
 	if n.dir != nil {
-		cfg.Dir = n.dir.Path()
+		cfg.Dir, cfg.Member = n.dir.Path(), n.dir.ClusterID() != ""
 	}
 	var err error
 	n.control, err = controlraft.Open(cfg)

@@ -15,6 +15,8 @@ func (n *Node) handOver(ctx context.Context) {
 	n.log.Info("stopping: handing leadership over", "at_most", n.cfg.DrainTimeout)
 	n.draining.Store(true)
 	n.ready.observe(n)
+	n.hearSelf()
+	n.pause(ctx, 4*digestEvery) // others may have been told to stop at the same moment
 	whole, cancel := context.WithTimeout(ctx, n.cfg.DrainTimeout/2)
 	n.awaitCopies(whole)
 	cancel()
@@ -36,8 +38,12 @@ func (n *Node) handOver(ctx context.Context) {
 	// One more digest each way: others and clients learn the new leaders while
 	// this node can still point them there.
 	n.hearSelf()
+	n.pause(ctx, 4*digestEvery)
+}
+
+func (n *Node) pause(ctx context.Context, d time.Duration) {
 	select {
-	case <-time.After(4 * digestEvery):
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -91,6 +97,12 @@ func (n *Node) uncopied() string {
 		}
 		if st := n.groupStatus(s, g); !st.Healthy {
 			return st.Problem
+		}
+		for _, r := range g.Replicas {
+			// Of several that were told to stop at once the first by name goes first.
+			if h, ok := n.table.last(r.Node); ok && r.Node < n.self.name && h.digest.draining {
+				return "node " + r.Node + " is stopping too, and goes first"
+			}
 		}
 	}
 	return ""

@@ -12,10 +12,19 @@ import (
 func (n *Node) watchLoop(ctx context.Context) error {
 	tick := time.NewTicker(digestEvery)
 	defer tick.Stop()
+	last := time.Now()
+	var calm time.Time // until then this node does not trust its own sense of silence
 	for {
 		n.hearSelf()
 		n.ready.observe(n)
-		n.watchLeaders()
+		now := time.Now()
+		if now.Sub(last) > 2*digestEvery {
+			// This process itself was not run: what it missed says nothing about others.
+			calm = now.Add(5 * digestEvery)
+		}
+		if last = now; now.After(calm) {
+			n.watchLeaders()
+		}
 		select {
 		case <-tick.C:
 		case <-n.linkChanged:
@@ -80,7 +89,7 @@ func (n *Node) onLink(node string, up bool) {
 
 // observe reads this node's own state.
 func (n *Node) observe() *digest {
-	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load()}
+	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load(), draining: n.draining.Load()}
 	for _, node := range n.control.State().Nodes {
 		if n.linkTo(control.ID{Node: node.Name, Incarnation: node.Incarnation}) {
 			d.up = append(d.up, node.Name)

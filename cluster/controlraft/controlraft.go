@@ -28,6 +28,7 @@ import (
 type Config struct {
 	ID        string         // ServerID and ServerAddress, <node>/<directory>/control
 	Dir       string         // where log and snapshots are kept; empty: in memory
+	Member    bool           // Dir has belonged to a cluster: a log must be there
 	Transport raft.Transport // carries the group's RPCs
 	Logger    *slog.Logger
 	OnChange  func()      // the state, the leader or the configuration changed; must not block
@@ -65,6 +66,10 @@ func Open(cfg Config) (*Group, error) {
 	existing, err := raft.HasExistingState(g.storage.logs, g.storage.stable, g.storage.snapshots)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read control state: %w", err), g.closeStorage())
+	}
+	if cfg.Member && !existing {
+		return nil, errors.Join(fmt.Errorf("the data directory %s belongs to a cluster, but its control log is gone, and with it the votes "+
+			"this node has given: start with an empty directory, to join as a new node", cfg.Dir), g.closeStorage())
 	}
 	g.existing = existing
 	g.raft, err = raft.NewRaft(g.raftConfig(), g.machine, g.storage.logs, g.storage.stable, g.storage.snapshots, cfg.Transport)
@@ -198,8 +203,8 @@ func (g *Group) Leader() string {
 	return string(id)
 }
 
-// Applied is the index of the last command that changed the state here.
-func (g *Group) Applied() uint64 { return g.State().Index }
+// Applied is the index of the last command applied here.
+func (g *Group) Applied() uint64 { return g.machine.index.Load() }
 
 // Propose commits one command and returns what it did. It fails with
 // fault.NotLeader if this replica does not lead, and with fault.OutcomeUnknown
@@ -283,6 +288,7 @@ func (g *Group) HandOver(ctx context.Context, id string) error {
 type machine struct {
 	m        *control.Machine
 	state    atomic.Pointer[control.State]
+	index    atomic.Uint64 // of the last command applied, also of one that changed nothing
 	broken   error
 	onChange func()
 	fatal    func(error)
@@ -301,6 +307,7 @@ func (m *machine) Apply(l *raft.Log) any {
 		return m.broken
 	}
 	m.publish()
+	m.index.Store(l.Index)
 	m.onChange()
 	return result
 }
@@ -322,6 +329,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		return fmt.Errorf("restore control snapshot: %w", err)
 	}
 	m.publish()
+	m.index.Store(m.m.State().Index)
 	m.onChange()
 	return nil
 }

@@ -176,3 +176,74 @@ func TestCapGivesNoNewBucket(t *testing.T) {
 		}
 	})
 }
+
+func TestTooBigCallChargesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		limit := oneOff(1_000_000)
+		reqs := make([]Request, bucket.MaxEntryRequests)
+		for i := range reqs {
+			reqs[i] = ask(1, limit, 1, 1, uint64(i+1))
+			for len(reqs[i].Takes) < bucket.MaxRequestTakes {
+				reqs[i].Takes = append(reqs[i].Takes, reqs[i].Takes[0])
+			}
+		}
+		before := l.r.metrics.Takes.Load()
+		var out Outcome
+		for _, n := range []int{len(reqs), len(reqs) / 2} {
+			if err := l.r.Take(context.Background(), reqs[:n], &out); !errors.Is(err, ErrTooBig) {
+				t.Errorf("%d requests: %v", n, err)
+			}
+		}
+		if got := l.r.metrics.Takes.Load(); got != before {
+			t.Errorf("%d requests counted", got-before)
+		}
+		if left := w.level(l, 1, limit); left != 1_000_000 {
+			t.Errorf("%d tokens left", left)
+		}
+	})
+}
+
+func TestOnlyTakesAskedOfALeaderAreCounted(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		limit := oneOff(3)
+		for i := range 6 { // admitted, then denied without a commit
+			take(l, first(ask(1, limit, 1, 1, uint64(i+1))), time.Second)
+			for _, o := range w.others(l) {
+				take(o, first(ask(1, limit, 1, 2, uint64(i+1))), time.Second)
+			}
+		}
+		if n := l.r.metrics.Takes.Load(); n != 6 {
+			t.Errorf("%d takes of the leader, want 6", n)
+		}
+		for _, o := range w.others(l) {
+			if n := o.r.metrics.Takes.Load(); n != 0 {
+				t.Errorf("%d takes of a follower", n)
+			}
+		}
+	})
+}
+
+// TestServingMeansTheViewIsOfThisTerm: a fresh leader that says it serves must not
+// look as if it held nothing. Followers learn late that the slots are held.
+func TestServingMeansTheViewIsOfThisTerm(t *testing.T) {
+	for range 5 {
+		bubble(t, func(t *testing.T, w *world) {
+			w.start(3, nil)
+			l := w.holdAll()
+			w.kill(l)
+			for begun := time.Now(); time.Since(begun) < 3*time.Second; time.Sleep(time.Millisecond) {
+				for range 20 {
+					for _, n := range w.all() {
+						if s := n.r.Status(); s.Serving && s.HeldSlots != testSlots {
+							t.Fatalf("serves in term %d and holds %d slots as of %d", s.Term, s.HeldSlots, s.Applied)
+						}
+					}
+				}
+			}
+		})
+	}
+}

@@ -77,6 +77,13 @@ func (b *batch) encode(c *call) bool {
 	return true
 }
 
+// fitsAlone says whether an entry of its own could carry c.
+func (c *call) fitsAlone() bool {
+	b := newBatch()
+	defer b.release()
+	return b.encode(&call{reqs: c.reqs, skip: c.skip})
+}
+
 // rebuild encodes the calls afresh, without those dropped.
 func (b *batch) rebuild() {
 	b.builder.Reset()

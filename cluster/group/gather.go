@@ -13,10 +13,16 @@ import (
 type gather struct {
 	kick chan struct{} // one token when the batch is no longer empty
 
-	mu   sync.Mutex // guards what follows and all batches that are not finished; held to encode a call
-	open bool
-	cur  *batch
+	mu    sync.Mutex // guards what follows and all batches that are not finished; held to encode a call
+	open  bool
+	ended bool // never opened again
+	cur   *batch
 }
+
+// ErrTooBig is what Take returns for a call that no single entry can carry, of the
+// kind InvalidArgument. Nothing of it was charged, and any part of it that fits
+// may be asked for: the caller can halve it.
+var ErrTooBig = fault.New(fault.InvalidArgument, "more requests, takes or bytes in one call than an entry may hold")
 
 func newGather() *gather {
 	return &gather{kick: make(chan struct{}, 1), cur: newBatch()}
@@ -24,7 +30,6 @@ func newGather() *gather {
 
 var (
 	errBusy   = fault.New(fault.Busy, "the next entry is full")
-	ErrTooBig = fault.New(fault.InvalidArgument, "more requests, takes or bytes in one call than an entry may hold")
 	errClosed = fault.New(fault.NotLeader, "not leading") // replaced by whom to ask instead
 )
 
@@ -43,7 +48,7 @@ func (g *gather) add(reqs []Request, skip []bool, deadline time.Time) (b *batch,
 	c := call{reqs: reqs, skip: skip, deadline: deadline}
 	if !b.encode(&c) {
 		b.rebuild()
-		if len(b.calls) == 0 {
+		if !c.fitsAlone() {
 			return nil, 0, ErrTooBig
 		}
 		// A large call that does not fit does not make a batch full for small ones.
@@ -140,17 +145,19 @@ func (g *gather) leave(b *batch, i int) batchState {
 	return b.state
 }
 
-// admit opens the gather.
+// admit opens the gather, unless it has been closed for good.
 func (g *gather) admit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.open = true
+	g.open = !g.ended
 }
 
 // shut closes the gather and answers all that wait in it, uncharged, with err.
-func (g *gather) shut(err error) {
+// After the final shut admit does not open it again: nobody would take what it
+// gathers.
+func (g *gather) shut(err error, final bool) {
 	g.mu.Lock()
-	g.open = false
+	g.open, g.ended = false, g.ended || final
 	b := g.cur
 	if len(b.calls) == 0 {
 		g.mu.Unlock()

@@ -82,3 +82,65 @@ func TestLargeCallDoesNotMakeABatchFullForSmallOnes(t *testing.T) {
 		}
 	}
 }
+
+// TestTooBigIsToldAlsoWhenBusy: a call that no entry can carry must not be sent
+// away as if it could wait for the next one.
+func TestTooBigIsToldAlsoWhenBusy(t *testing.T) {
+	g := newGather()
+	g.admit()
+	call := func(n, takes int) error {
+		reqs := make([]Request, n)
+		for i := range reqs {
+			reqs[i] = ask(uint64(i), oneOff(1), 1, 0, 0)
+			for range takes - 1 {
+				reqs[i].Takes = append(reqs[i].Takes, reqs[i].Takes[0])
+			}
+		}
+		_, _, err := g.add(reqs, make([]bool, n), time.Time{})
+		return err
+	}
+	const many = bucket.MaxRequestTakes
+	heavy := bucket.MaxEntryBytes / many / 16
+	for i, c := range []struct {
+		n, takes int
+		want     error
+	}{
+		{heavy, many, ErrTooBig},
+		{bucket.MaxEntryRequests + 1, 1, ErrTooBig}, // alone
+		{1, 1, nil},
+		{heavy, many, ErrTooBig},
+		{bucket.MaxEntryRequests + 1, 1, ErrTooBig}, // beside another
+		{heavy / 2, many, nil},
+		{1, 1, nil},
+	} {
+		if err := call(c.n, c.takes); !errors.Is(err, c.want) {
+			t.Errorf("call %d, of %d: %v, want %v", i, c.n, err, c.want)
+		}
+	}
+	if !errors.Is(ErrTooBig, fault.InvalidArgument) {
+		t.Error("the kind is lost")
+	}
+}
+
+func TestFinalShutIsFinal(t *testing.T) {
+	g := newGather()
+	add := func() error {
+		_, _, err := g.add([]Request{ask(1, oneOff(1), 1, 0, 0)}, []bool{false}, time.Time{})
+		return err
+	}
+	g.admit()
+	g.shut(fault.NoLeader, false)
+	if err := add(); !errors.Is(err, errClosed) {
+		t.Errorf("a closed gather: %v", err)
+	}
+	g.admit()
+	if err := add(); err != nil {
+		t.Errorf("opened again: %v", err)
+	}
+	g.shut(errStopped, true)
+	g.shut(fault.NoLeader, false) // leadership ends afterwards
+	g.admit()                     // or is gained: the notice came late
+	if err := add(); !errors.Is(err, errClosed) {
+		t.Errorf("opened again after the final shut: %v", err)
+	}
+}

@@ -65,6 +65,7 @@ type Replica struct {
 
 	store  *ringlog.Store
 	fsm    *fsm
+	driven raft.FSM // what raft drives: fsm; tests put themselves between
 	snaps  *snapshots
 	gather *gather
 	raft   atomic.Pointer[raft.Raft] // nil until Run has started it
@@ -102,7 +103,7 @@ func Open(cfg Config) (*Replica, error) {
 	r.store = ringlog.New(cfg.LogBytes, bucket.EntryStamp, func() { notify(r.pressed) })
 	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, table: bucket.NewTable(cfg.Slots)}
 	r.snaps = &snapshots{fsm: r.fsm, slots: cfg.Slots, metrics: cfg.Metrics}
-	r.fsm.taken = r.snaps.take
+	r.driven, r.fsm.taken = r.fsm, r.snaps.take
 	r.fsm.view.v.servers = &servers{}
 	r.inflight.epoch = r.fsm.epoch
 	r.moves.delay = cfg.Timers.OwnerDelay

@@ -62,7 +62,8 @@ func (r *Replica) watchLead(ctx context.Context, notify <-chan bool) {
 	}
 }
 
-// gained opens the gather: takes may wait until this leader can serve.
+// gained opens the gather, unless the replica is stopping: takes may wait until
+// this leader can serve.
 func (r *Replica) gained() {
 	l := &r.lead
 	l.mu.Lock()
@@ -70,10 +71,8 @@ func (r *Replica) gained() {
 	l.gen++
 	l.mu.Unlock()
 	r.metrics.Elections.Add(1)
-	if r.failed.Load() == nil {
-		r.gather.admit()
-		r.gather.wake()
-	}
+	r.gather.admit()
+	r.gather.wake()
 }
 
 // serve ends the start of leadership gen: an entry of term is applied here.
@@ -92,7 +91,7 @@ func (r *Replica) serve(gen, term uint64) bool {
 // lost answers all that wait.
 func (r *Replica) lost() {
 	r.endLead()
-	r.gather.shut(r.notLeading())
+	r.gather.shut(r.notLeading(), false)
 }
 
 // endLead ends the present leadership, if there is one.
@@ -110,10 +109,16 @@ func (r *Replica) endLead() {
 // servesNow says whether the applied state of this replica may be answered from:
 // it leads, and has applied an entry of its term. A deposed leader may for a
 // moment not know it yet.
-func (r *Replica) servesNow() bool {
+func (r *Replica) servesNow() bool { return r.servingTerm() != 0 }
+
+// servingTerm is the term in which it servesNow, 0 if it does not.
+func (r *Replica) servingTerm() uint64 {
 	term := r.lead.serving.Load()
 	rf := r.raft.Load()
-	return term != 0 && r.failed.Load() == nil && rf != nil && rf.State() == raft.Leader && rf.CurrentTerm() == term
+	if term == 0 || r.failed.Load() != nil || rf == nil || rf.State() != raft.Leader || rf.CurrentTerm() != term {
+		return 0
+	}
+	return term
 }
 
 // notLeading is what a replica that does not lead answers: somebody else does, or nobody.

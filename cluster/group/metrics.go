@@ -8,7 +8,7 @@ import (
 
 // Metrics counts what a replica does. All fields may be read at any time.
 type Metrics struct {
-	Takes             atomic.Uint64 // requests asked of this replica while it led
+	Takes             atomic.Uint64 // requests asked of this replica while it led: those it refused as no leader are not among them
 	Admitted          atomic.Uint64
 	Denied            atomic.Uint64 // by a committed entry
 	DeniedUncommitted atomic.Uint64 // from the applied state

@@ -65,14 +65,6 @@ func (r *Replica) Hold(ctx context.Context, slots []uint16) error {
 	})
 }
 
-// GroupTime is the time in ns that this leader would stamp now; not ok if it does not serve.
-func (r *Replica) GroupTime() (ns int64, ok bool) {
-	if !r.servesNow() {
-		return 0, false
-	}
-	return r.lead.clock.Load().now(), true
-}
-
 // pause waits for d, or less if ctx ends first; it returns false then.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

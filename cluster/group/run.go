@@ -53,7 +53,7 @@ func (r *Replica) start(changes chan<- bool) error {
 	if err := r.bootstrap(c); err != nil {
 		return fmt.Errorf("bootstrap replica %s: %w", r.cfg.ID, err)
 	}
-	rf, err := raft.NewRaft(c, r.fsm, r.store, r.store, r.snaps, r.cfg.Transport)
+	rf, err := raft.NewRaft(c, r.driven, r.store, r.store, r.snaps, r.cfg.Transport)
 	if err != nil {
 		return fmt.Errorf("start replica %s: %w", r.cfg.ID, err)
 	}
@@ -86,7 +86,7 @@ func (r *Replica) stopped() {
 	gone := errors.New("stopped")
 	r.failed.CompareAndSwap(nil, &gone)
 	r.endLead()
-	r.gather.shut(errStopped)
+	r.gather.shut(errStopped, true)
 }
 
 // endRaft shuts raft down. What hangs in the transport is freed by closing it.

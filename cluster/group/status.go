@@ -2,7 +2,8 @@ package group
 
 import "github.com/hashicorp/raft"
 
-// Status is what a replica knows about itself. Fields of the table are as of Applied.
+// Status is what a replica knows about itself. Fields of the table are as of
+// Applied; with Serving that is an index of Term or later.
 type Status struct {
 	ID      string
 	Leader  string // id of the leader it knows, "" if none
@@ -26,9 +27,10 @@ type Status struct {
 
 // Status is cheap, and does not wait for an entry being applied.
 func (r *Replica) Status() Status {
+	serving := r.servingTerm() // before the view, which then holds all that was committed before that term
 	v := r.fsm.view.load()
 	s := Status{
-		ID: r.cfg.ID, Leader: r.leader(), Serving: r.servesNow(),
+		ID: r.cfg.ID, Leader: r.leader(), Serving: serving != 0,
 		Applied: v.index, Chain: v.chain, Time: v.time, Buckets: v.buckets, HeldSlots: v.held,
 		LogBytes: r.store.Bytes(),
 		Voters:   v.servers.voters, NonVoters: v.servers.nonVoters, ConfigIndex: v.confAt,
@@ -42,6 +44,9 @@ func (r *Replica) Status() Status {
 	}
 	if rf := r.raft.Load(); rf != nil {
 		s.Term, s.Commit, s.Leading = rf.CurrentTerm(), rf.CommitIndex(), rf.State() == raft.Leader
+	}
+	if s.Serving { // raft may have moved on meanwhile
+		s.Term, s.Leading = serving, true
 	}
 	return s
 }

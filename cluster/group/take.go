@@ -14,10 +14,10 @@ import (
 // state. Take may set NoNewBucket of a request; it keeps nothing of reqs or out.
 //
 // An error concerns the whole call. NotLeader, NoLeader, Busy, Unavailable and
-// InvalidArgument (more than an entry holds) mean that nothing was charged, and
-// so does Deadline: ctx ended before the takes were proposed. OutcomeUnknown
-// means that they may have been or may still be. What became of the single
-// requests is in out.Results.
+// InvalidArgument (such as ErrTooBig: more than an entry holds) mean that nothing
+// was charged, and so does Deadline: ctx ended before the takes were proposed.
+// OutcomeUnknown means that they may have been or may still be. What became of
+// the single requests is in out.Results.
 func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error {
 	out.reset(len(reqs))
 	if len(reqs) == 0 {
@@ -26,9 +26,9 @@ func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error 
 	if err := fits(reqs); err != nil {
 		return err
 	}
-	r.metrics.Takes.Add(uint64(len(reqs)))
 	r.capBuckets(reqs)
 	if r.judgeAhead(reqs, out) == len(reqs) {
+		r.metrics.Takes.Add(uint64(len(reqs)))
 		out.Results, out.peeked = out.peeked, out.Results
 		return nil
 	}
@@ -114,9 +114,14 @@ func (r *Replica) commitTakes(ctx context.Context, reqs []Request, out *Outcome)
 	}
 	deadline, _ := ctx.Deadline()
 	b, i, err := r.gather.add(reqs, out.Uncommitted, deadline)
-	if errors.Is(err, errClosed) {
+	switch {
+	case errors.Is(err, errClosed):
 		return r.notLeading()
-	} else if err != nil {
+	case errors.Is(err, ErrTooBig):
+		return err // comes again in parts, and is counted then
+	}
+	r.metrics.Takes.Add(uint64(len(reqs)))
+	if err != nil {
 		return err
 	}
 	defer b.release()

@@ -22,15 +22,23 @@ func (n *testNode) reports() (broken, fatal int) {
 // hang makes n stop applying entries until the returned function is called.
 func (n *testNode) hang() (release func()) {
 	gate := make(chan struct{})
-	var hung atomic.Bool
-	hung.Store(true)
-	hook := func(*raft.Log) {
-		if hung.Load() {
-			<-gate
-		}
+	f := n.r.driven.(*hangable)
+	f.gate.Store(&gate)
+	return func() { f.gate.Store(nil); close(gate) }
+}
+
+// hangable is a state machine that a test can stop in the middle of an entry.
+type hangable struct {
+	*fsm
+	gate atomic.Pointer[chan struct{}] // not nil: hang until it is closed
+}
+
+func (h *hangable) Apply(l *raft.Log) any {
+	if gate := h.gate.Load(); gate != nil {
+		h.busy.Store(int64(time.Since(h.epoch)) + 1)
+		<-*gate
 	}
-	n.r.fsm.hook.Store(&hook)
-	return func() { hung.Store(false); close(gate) }
+	return h.fsm.Apply(l)
 }
 
 func TestLeaderThatCannotApplyHandsOver(t *testing.T) {

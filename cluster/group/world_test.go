@@ -78,7 +78,7 @@ func (w *world) open(id string, boot []string, mod func(*Config)) *testNode {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	n.r = r
+	n.r, r.driven = r, &hangable{fsm: r.fsm}
 	return n
 }
 
