@@ -66,7 +66,28 @@ func Open(path string) (s *Store, err error) {
 		_ = db.Close()
 		return nil, fmt.Errorf("prepare the raft log %s: %w", path, err)
 	}
+	if err := check(db); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("read the raft log %s: %w", path, err)
+	}
 	return &Store{db}, nil
+}
+
+// check reads the whole log, so that damage shows at the start and not as a
+// panic or a wrong answer later.
+func check(db *bbolt.DB) error {
+	return db.View(func(tx *bbolt.Tx) error {
+		var log raft.Log
+		return tx.Bucket(logBucket).ForEach(func(key, value []byte) error {
+			if len(key) != 8 {
+				return fmt.Errorf("a key of %d bytes, want 8", len(key))
+			}
+			if err := decode(value, &log); err != nil {
+				return fmt.Errorf("entry %d: %w", binary.BigEndian.Uint64(key), err)
+			}
+			return nil
+		})
+	})
 }
 
 // Close syncs and closes the file. A second call does nothing.
