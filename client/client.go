@@ -61,7 +61,7 @@ type Client struct {
 	probed   int64 // client time of the last probe
 	probing  bool
 	isClosed bool
-	lastLoss error // why a node was lost or not reached last, for people; nil: never
+	lastLoss error // why no node is reached at present, for people; nil: one is, or none was tried
 }
 
 var errClosed = fault.New(fault.Unavailable, "client is closed")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,63 @@ func TestDeadlineTellsTheCause(t *testing.T) {
 		_, err := c.Decide(t.Context(), acme)
 		if want := "context deadline exceeded: no leader: group 0 is electing"; err == nil || err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
+		}
+	})
+}
+
+// TestTheCauseIsOfNow: that a node was out of reach once explains nothing after it
+// was found again, nor while another can be asked.
+func TestTheCauseIsOfNow(t *testing.T) {
+	bubble(t, []string{"a", "b"}, func(t *testing.T, f *fakeCluster, c *Client) {
+		const silence, unreached = "context deadline exceeded", "connection refused"
+		check := func(when, want string, sent bool) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := c.Decide(ctx, acme) // ended by its context
+			_, timed := c.Decide(t.Context(), acme)
+			for _, err := range []error{err, timed} {
+				if err == nil || strings.Contains(err.Error(), unreached) != (want == unreached) || strings.Contains(err.Error(), "never sent") == sent {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+		}
+		f.nodes["a"].answer(silent)
+		f.nodes["b"].answer(silent)
+		check("both up", silence, true)
+		f.nodes["b"].kill()
+		time.Sleep(time.Minute) // b is tried over and over
+		check("the other is down", silence, true)
+		f.nodes["a"].kill()
+		time.Sleep(time.Second)
+		check("both down", unreached, false)
+		f.nodes["a"].start()
+		time.Sleep(10 * time.Second)
+		check("up again", silence, true)
+	})
+}
+
+func TestAllNamesEveryLimit(t *testing.T) {
+	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
+		limits := []*pb.LimitDecision{{Allowed: true, PolicyId: "p", Remaining: 9}, {Allowed: true, PolicyId: "q"}}
+		for want, d := range []*pb.Decision{
+			{Allowed: true, Reason: "no_policy"},
+			{Allowed: true, Remaining: 9, PolicyId: "p"},
+			{Allowed: true, Remaining: 9, PolicyId: "p", Limits: limits},
+		} {
+			f.nodes["a"].answer(func(_ context.Context, m *pb.StreamRequest) []*pb.Result {
+				return each(m, func(*pb.DecideRequest) *pb.Result { return &pb.Result{Decision: d} })
+			})
+			got, err := c.Decide(t.Context(), acme)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := got.All(); len(all) != want || want > 0 && (all[0].PolicyID != "p" || all[0].Remaining != 9) {
+				t.Errorf("%d policies: %+v", want, all)
+			}
+			if want < 2 && got.Limits != nil {
+				t.Errorf("%d policies: Limits %+v", want, got.Limits)
+			}
 		}
 	})
 }

@@ -6,6 +6,16 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
 
+// All returns the answer of every policy that applied, in order of their ids; none
+// if no policy did. Where exactly one did, that is the headline, and All makes the
+// slice: Limits stays nil, so that decisions nobody looks at so closely cost nothing.
+func (d *Decision) All() []Answer {
+	if len(d.Limits) > 0 || d.PolicyID == "" && d.PolicyVersion == 0 {
+		return d.Limits
+	}
+	return []Answer{d.Answer}
+}
+
 // set takes over an answer.
 func (d *Decision) set(p *pb.Decision) {
 	*d = Decision{

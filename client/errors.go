@@ -32,10 +32,16 @@ func (c *Client) gaveUp(why error, sent bool, cause error) error {
 	return &deadlineError{why, sent, cause}
 }
 
-// gaveUpOn is the error of an abandoned call.
+// gaveUpOn is the error of a call that its context ended.
 func (c *Client) gaveUpOn(k *call, why error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.outOfTime(k, why)
+}
+
+// outOfTime is the error of a call that nobody waits for any more: with what made
+// it wait, or else why there is no node to ask. mu is held.
+func (c *Client) outOfTime(k *call, why error) error {
 	cause := k.cause
 	if cause == nil {
 		cause = c.lastLoss

@@ -40,7 +40,7 @@ func (c *Client) expire(now int64) (next int64) {
 		e.see(d.call)
 	}
 	for _, k := range e.due {
-		k.err = c.gaveUp(context.DeadlineExceeded, k.attempt.Load() > 0, k.cause)
+		k.err = c.outOfTime(k, context.DeadlineExceeded)
 		c.acks.end(k.seq)
 		k.wake()
 	}

@@ -157,6 +157,7 @@ func (c *Client) learnLeader(r *pb.GroupRoute) {
 func (c *Client) nodeFound(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lastLoss = nil
 	if n.missed {
 		n.missed = false
 		c.options.logger.Info("ringlimit: node found again", "node", n.addr)
@@ -173,7 +174,7 @@ func (c *Client) nodeFound(n *node) {
 func (c *Client) nodeLost(n *node, why error) {
 	was, flight, queued := n.fall()
 	c.mu.Lock()
-	if why != nil && n.ctx.Err() == nil {
+	if why != nil && n.ctx.Err() == nil && !c.reached() {
 		c.lastLoss = fmt.Errorf("%s: %s", n.addr, status.Convert(why).Message())
 	}
 	if was && n.ctx.Err() == nil {
@@ -195,6 +196,11 @@ func (c *Client) nodeLost(n *node, why error) {
 			c.failed(k, m.attempt[i], m, err)
 		}
 	}
+}
+
+// reached says whether any node is up. mu is held.
+func (c *Client) reached() bool {
+	return slices.ContainsFunc(c.order, (*node).isUp)
 }
 
 func (c *Client) allGroups() []*group {

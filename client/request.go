@@ -53,7 +53,7 @@ const Never time.Duration = -1
 // Its own Answer is the headline: that of the policy which is strictest now.
 type Decision struct {
 	Answer
-	Limits []Answer // one per policy, in order of their ids; nil if Answer is the only one
+	Limits []Answer // one per policy, in order of their ids; nil if Answer is the only one, see All
 
 	Degraded    bool   // made without the cluster, by a policy's failure mode
 	Uncommitted bool   // a denial read from the leader's applied state

@@ -217,3 +217,26 @@ func TestNodesStayReadyWhileAnotherIsGone(t *testing.T) {
 		}
 	})
 }
+
+func TestNodesToldToStopAtOnceGoOneAfterAnother(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.keepDirectories()
+		s.boot()
+		if !s.any().take(t.Context(), request("t", "year")).GetDecision().GetAllowed() {
+			t.Fatal("denied")
+		}
+		a, b := s.nodes["a"], s.nodes["b"]
+		a.cancel()
+		b.cancel()
+		s.stop("a") // and its supervisor starts it again
+		s.start("a")
+		s.stop("b")
+		s.start("b")
+		s.healthy(30 * time.Second)
+		for i := range 10 {
+			if allowed := s.any().take(t.Context(), request("t", "year")).GetDecision().GetAllowed(); allowed != (i < 9) {
+				t.Errorf("take %d afterwards: allowed %v", i, allowed)
+			}
+		}
+	})
+}

@@ -84,7 +84,7 @@ func (s *sim) config(name string) Config {
 		Name:   name,
 		Listen: Addresses{GRPC: ip + ":7600", Peer: ip + ":7601", Gossip: ip + ":7602", HTTP: ip + ":7700"},
 		Join:   join, BootstrapExpect: len(s.names), Policies: s.set, DataDir: s.dirs[name],
-		DrainTimeout: 5 * time.Second, Network: host, GossipTransport: gossip, Logger: simLogger(name),
+		DrainTimeout: 30 * time.Second, Network: host, GossipTransport: gossip, Logger: simLogger(name),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 //
 // An error of the other side keeps its fault kind. fault.Unavailable: nothing
 // was sent. fault.OutcomeUnknown: the connection was lost, or ctx ended, after
-// sending. fault.Busy: the other side, or the way there, is full; nothing was done.
+// sending, or the other side's Handle panicked. fault.Busy: the other side, or the way there, is full; nothing was done.
 //
 // A node without a connection fails at once, but for a node never tried and one
 // that SetPeers does not name: then Call waits for one attempt to connect.

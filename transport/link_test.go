@@ -1,10 +1,12 @@
 package transport_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,6 +246,148 @@ func TestALinkMadeForACallIsClosedWhenIdle(t *testing.T) {
 		}
 		if _, err := a.Call(t.Context(), "b", 1, nil); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+func TestALinkIsForgottenWhenNobodyNeedsIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a, b := f.start("a"), f.start("b")
+		for i := range 100 {
+			_, _ = a.Call(t.Context(), fmt.Sprintf("n%d", i), 1, nil)
+		}
+		if _, err := a.Call(t.Context(), "b", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		c := f.start("c")
+		a.SetPeers([]string{"c"})
+		f.until(func() bool { _, up := a.Link("c"); return up }, "up")
+		c.stop()
+		if n := a.Links(); n != 102 {
+			t.Errorf("%d links", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n, m := a.Links(), b.Links(); n != 1 || m != 0 {
+			t.Errorf("%d links of a are left, want that to c; %d of b", n, m)
+		}
+		a.SetPeers(nil)
+		time.Sleep(time.Minute)
+		if n := a.Links(); n != 0 {
+			t.Errorf("%d links are left", n)
+		}
+		for range 2 {
+			if _, err := a.Call(t.Context(), "b", 1, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestOnlyKnownNamesGetALink(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a := f.start("a", func(c *transport.Config) { c.Cluster = func() string { return "red" } })
+		unknown := f.start("x", func(c *transport.Config) { c.Resolve = func(string) (string, bool) { return "a:7601", true } })
+		f.mu.Lock()
+		delete(f.addrs, "x")
+		f.mu.Unlock()
+		_, err := unknown.Call(t.Context(), "a", 1, nil)
+		want(t, err, fault.Unavailable)
+		if !strings.Contains(fmt.Sprint(err), "node a knows no node x") || a.Links() != 0 {
+			t.Errorf("told %v; %d links", err, a.Links())
+		}
+		f.mu.Lock()
+		f.addrs["x"] = "x:7601"
+		f.mu.Unlock()
+		if _, err := unknown.Call(t.Context(), "a", 1, nil); err != nil { // without a cluster id, as one just let in
+			t.Error(err)
+		}
+	})
+}
+
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a := f.start("a")
+		for i := range 1000 {
+			c, err := f.net.Host("x").Dial(t.Context(), "a:7601")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := []byte("\x04\x00GET ")
+			if i%2 == 0 {
+				text = transport.Hello(fmt.Sprintf("stranger %d", i), "a")
+			}
+			if _, err := c.Write(text); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.ReadAll(c)
+			c.Close()
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := a.lines("refused"); n < 10 || n > 20 { // a burst of 8, then one a second for 10 s
+			t.Errorf("%d lines about 1000 strangers", n)
+		}
+		if !a.logged("left_out=") {
+			t.Error("the log does not say that lines were left out")
+		}
+	})
+}
+
+func TestDigestsMayBeLong(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		var size, heard atomic.Int64
+		size.Store(64 << 10)
+		a := f.start("a", func(c *transport.Config) { c.Digest = func() []byte { return make([]byte, size.Load()) } })
+		f.start("b", func(c *transport.Config) {
+			c.OnDigest = func(_ transport.From, d []byte) { heard.Store(int64(len(d))) }
+		})
+		a.SetPeers([]string{"b"})
+		time.Sleep(time.Second)
+		if n := heard.Load(); n != 64<<10 {
+			t.Errorf("heard %d bytes", n)
+		}
+		heard.Store(0)
+		size.Add(1)
+		time.Sleep(time.Second)
+		if n := heard.Load(); n != 0 || a.lines("the digest is too long") != 1 {
+			t.Errorf("heard %d bytes, %d lines in the log", n, a.lines("the digest is too long"))
+		}
+		if _, up := a.Link("b"); !up {
+			t.Error("the link is down")
+		}
+	})
+}
+
+func TestPanicsOfTheNodeCostOneCall(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		var boom atomic.Bool
+		boom.Store(true)
+		fail := func() {
+			if boom.Load() {
+				panic("boom")
+			}
+		}
+		a := f.start("a", func(c *transport.Config) {
+			c.Handle = func(context.Context, transport.From, uint8, []byte) ([]byte, error) { fail(); return nil, nil }
+			c.Digest = func() []byte { fail(); return []byte("d") }
+			c.OnDigest = func(transport.From, []byte) { fail() }
+			c.OnLink = func(string, bool) { fail() }
+		})
+		b := f.start("b", func(c *transport.Config) { c.Digest = func() []byte { return []byte("d") } })
+		b.SetPeers([]string{"a"})
+		time.Sleep(time.Second)
+		_, err := b.Call(t.Context(), "a", 1, nil)
+		want(t, err, fault.OutcomeUnknown)
+		_, err = a.Call(t.Context(), "a", 1, nil)
+		want(t, err, fault.OutcomeUnknown)
+		if !a.logged("panic in a handler") {
+			t.Error("nothing in the log")
+		}
+		if n := a.lines("panic in a handler"); n > 12 {
+			t.Errorf("%d lines in a second", n)
+		}
+		boom.Store(false)
+		if _, err = b.Call(t.Context(), "a", 1, nil); err != nil {
+			t.Errorf("afterwards: %v", err)
 		}
 	})
 }

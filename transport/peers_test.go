@@ -140,6 +140,18 @@ func (n *peer) logged(text string) bool {
 	return strings.Contains(n.log.String(), text)
 }
 
+// lines counts the lines of the log that contain text.
+func (n *peer) lines(text string) (lines int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for line := range strings.Lines(n.log.String()) {
+		if strings.Contains(line, text) {
+			lines++
+		}
+	}
+	return lines
+}
+
 // writer is the node's log.
 type writer struct{ n *peer }
 

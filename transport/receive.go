@@ -39,7 +39,7 @@ func (p *Peers) receiveSnapshot(h hello, nc *socket) {
 		r.Error = fmt.Errorf("raft answered with a %T", r.Response)
 	}
 	if r.Error != nil {
-		p.log.Warn("peer: snapshot not installed", "replica", t.id, "from", string(args.ID), "error", r.Error)
+		p.warn("peer: snapshot not installed", "replica", t.id, "from", string(args.ID), "error", r.Error)
 		_ = l.send(kindRefused, true, func(b []byte) []byte { return append(b, r.Error.Error()...) })
 		return
 	}

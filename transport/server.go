@@ -58,8 +58,7 @@ const (
 	connectionWindow = 4 << 20
 	// grpc refuses longer messages unread, with a RESOURCE_EXHAUSTED that does not
 	// say whether the request was too long or the answer; those between
-	// wire.MaxMessage and this get an INVALID_ARGUMENT that says why, and on a
-	// stream the longer ones too.
+	// wire.MaxMessage and this get an INVALID_ARGUMENT that says why.
 	hardMessageLimit = 4 * wire.MaxMessage
 	minPingInterval  = time.Second // clients that ping more often are cut off
 )

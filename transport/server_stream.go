@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -26,7 +24,8 @@ type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 	jobs   chan *wire.Requests // unbuffered: a send succeeds only if a worker is free
-	ended  chan error          // the last word of the reader, or of whoever failed; capacity 1
+	ended  chan error          // the reader's last word; capacity 1
+	failed chan struct{}       // a goroutine of the stream panicked; capacity 1
 	work   sync.WaitGroup      // the workers
 
 	mu      sync.Mutex // guards what follows; held while sending
@@ -44,7 +43,7 @@ var (
 
 func (s *Server) serveStream(g grpc.ServerStream) error {
 	t := &stream{
-		server: s, grpc: g, jobs: make(chan *wire.Requests), ended: make(chan error, 1),
+		server: s, grpc: g, jobs: make(chan *wire.Requests), ended: make(chan error, 1), failed: make(chan struct{}, 1),
 		quiet: make(chan struct{}),
 	}
 	defer t.close()
@@ -61,10 +60,10 @@ func (s *Server) serveStream(g grpc.ServerStream) error {
 				return err
 			}
 		case err := <-t.ended:
-			if err == nil { // half-closed: what was asked is answered first
-				t.work.Wait()
-			}
+			t.work.Wait()
 			return err
+		case <-t.failed:
+			return errFailed
 		case <-s.stopping:
 			t.drain()
 			return errStopping
@@ -84,7 +83,7 @@ func (t *stream) read(ctx context.Context) {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			t.end(err)
+			t.ended <- err
 			return
 		}
 		t.begin()
@@ -104,9 +103,7 @@ func (t *stream) read(ctx context.Context) {
 
 // next reads one message.
 func (t *stream) next(in *wire.Raw) (*wire.Requests, error) {
-	if err := t.grpc.RecvMsg(in); status.Code(err) == codes.ResourceExhausted {
-		return nil, fault.New(fault.InvalidArgument, "%s", status.Convert(err).Message()) // longer than hardMessageLimit
-	} else if err != nil {
+	if err := t.grpc.RecvMsg(in); err != nil {
 		return nil, err
 	}
 	if err := in.Check(); err != nil {
@@ -131,19 +128,14 @@ func (t *stream) decide(ctx context.Context, q *wire.Requests) {
 	}
 }
 
-// end makes the handler return; the first error counts.
-func (t *stream) end(err error) {
-	select {
-	case t.ended <- err:
-	default:
-	}
-}
-
 // contain, deferred, makes a panic the end of the stream instead of the process.
 func (t *stream) contain() {
 	if p := recover(); p != nil {
 		t.server.logPanic(pb.Limiter_Stream_FullMethodName, p)
-		t.end(errFailed)
+		select {
+		case t.failed <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -187,7 +179,7 @@ func (t *stream) drain() {
 	}
 	select {
 	case <-t.quiet:
-	case <-t.ended:
+	case <-t.failed:
 	case <-t.grpc.Context().Done():
 	}
 }

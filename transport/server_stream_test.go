@@ -181,6 +181,26 @@ func TestShutdownFinishesWhatItBegan(t *testing.T) {
 	})
 }
 
+func TestStopWaitsForWhatStreamsStarted(t *testing.T) {
+	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
+		running := 0
+		s.b.decide = func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+			running++
+			<-ctx.Done()
+			time.Sleep(time.Second) // soon after ctx is done
+			running--               // unsynchronised: Stop is what orders it
+			return admit(ctx, m)
+		}
+		g := s.stream()
+		s.send(g, &pb.StreamRequest{Id: 1, Requests: requests(1)})
+		synctest.Wait()
+		s.server.Stop()
+		if running != 0 {
+			t.Error("a worker outlives Stop")
+		}
+	})
+}
+
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
 		s.b.decide = func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {

@@ -107,7 +107,7 @@ func TestWholeMessagesThatAreRefused(t *testing.T) {
 		if !strings.Contains(err.Error(), "1048577 bytes is longer than 1048576") {
 			t.Error(err)
 		}
-		if err := s.raw(pb.Limiter_Decide_FullMethodName, make([]byte, 5<<20)); !errors.Is(err, fault.Busy) { // grpc's RESOURCE_EXHAUSTED
+		if err := s.raw(pb.Limiter_Decide_FullMethodName, make([]byte, 5<<20)); !errors.Is(err, fault.OutcomeUnknown) { // grpc's own, which could be about the answer
 			t.Error(err)
 		}
 		for field, m := range map[string][]byte{
@@ -143,6 +143,43 @@ func TestAnswersOfUnaryCalls(t *testing.T) {
 	})
 }
 
+// TestUnaryAnswersNameEveryLimit also where exactly one policy applied, which a
+// stream leaves to the headline.
+func TestUnaryAnswersNameEveryLimit(t *testing.T) {
+	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
+		one := &pb.LimitDecision{Limit: 5, Remaining: 4, ResetAfterNs: 3, RetryAfterNs: 2, DelayNs: 1, PolicyId: "p", PolicyVersion: 7, Reason: "rate_limited"}
+		two := []*pb.LimitDecision{one, {Allowed: true, PolicyId: "q"}}
+		s.b.decide = func(_ context.Context, m *pb.StreamRequest) []*pb.Result {
+			var all []*pb.Result
+			for _, limits := range [][]*pb.LimitDecision{nil, two} {
+				all = append(all, &pb.Result{Decision: &pb.Decision{
+					Limit: 5, Remaining: 4, ResetAfterNs: 3, RetryAfterNs: 2, DelayNs: 1, PolicyId: "p", PolicyVersion: 7, Reason: "rate_limited", Limits: limits,
+				}})
+			}
+			all = append(all, &pb.Result{Decision: &pb.Decision{Allowed: true, Reason: "no_policy"}}, &pb.Result{Error: fault.ToProto(fault.Busy)})
+			return all[:len(m.Requests)]
+		}
+		r, err := s.Decide(t.Context(), requests(1)[0])
+		if err != nil || len(r.GetDecision().GetLimits()) != 1 || !proto.Equal(r.GetDecision().GetLimits()[0], one) {
+			t.Errorf("got %v, %v", r, err)
+		}
+		b, err := s.DecideBatch(t.Context(), &pb.DecideBatchRequest{Requests: requests(4)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int{1, 2, 0, 0} {
+			if l := b.GetResults()[i].GetDecision().GetLimits(); len(l) != want || want > 0 && !proto.Equal(l[0], one) {
+				t.Errorf("result %d has limits %v, want %d", i, l, want)
+			}
+		}
+		g := s.stream()
+		s.send(g, &pb.StreamRequest{Id: 1, Requests: requests(1)})
+		if l := s.recv(g).GetResults()[0].GetDecision().GetLimits(); len(l) != 0 {
+			t.Errorf("on a stream: %v", l)
+		}
+	})
+}
+
 func TestErrorsCarryTheirParticulars(t *testing.T) {
 	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
 		hint := &pb.LeaderHint{Group: 3, Epoch: 2, Node: "b", Grpc: "b:1"}
@@ -170,17 +207,17 @@ func TestPanicsAreContained(t *testing.T) {
 	serve(t, transport.ServerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, s *served) {
 		s.b.decide = func(context.Context, *pb.StreamRequest) []*pb.Result { panic("boom") }
 		s.b.status = func() (*pb.StatusResponse, error) { panic("bang") }
-		if _, err := s.Decide(t.Context(), requests(1)[0]); !errors.Is(fault.FromStatus(err), fault.Internal) {
+		if _, err := s.Decide(t.Context(), requests(1)[0]); !errors.Is(fault.FromStatus(err), fault.OutcomeUnknown) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := pb.NewClusterClient(s.conn).Status(t.Context(), nil); !errors.Is(fault.FromStatus(err), fault.Internal) {
+		if _, err := pb.NewClusterClient(s.conn).Status(t.Context(), nil); !errors.Is(fault.FromStatus(err), fault.OutcomeUnknown) {
 			t.Errorf("got %v", err)
 		}
 		g := s.stream()
 		for id := range uint64(2) {
 			s.send(g, &pb.StreamRequest{Id: id + 1, Requests: requests(2)})
 			r := s.recv(g)
-			if r.GetId() != id+1 || len(r.GetResults()) != 2 || r.GetResults()[1].GetError().GetCode() != pb.Code_CODE_INTERNAL {
+			if r.GetId() != id+1 || len(r.GetResults()) != 2 || r.GetResults()[1].GetError().GetCode() != pb.Code_CODE_OUTCOME_UNKNOWN {
 				t.Errorf("got %v", r)
 			}
 		}
@@ -190,14 +227,14 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-func TestWrongNumberOfResultsIsInternal(t *testing.T) {
+func TestWrongNumberOfResultsIsOutcomeUnknown(t *testing.T) {
 	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
 		s.b.decide = func(context.Context, *pb.StreamRequest) []*pb.Result { return make([]*pb.Result, 1) }
 		b, err := s.DecideBatch(t.Context(), &pb.DecideBatchRequest{Requests: requests(2)})
-		if err != nil || len(b.GetResults()) != 2 || b.GetResults()[0].GetError().GetCode() != pb.Code_CODE_INTERNAL {
+		if err != nil || len(b.GetResults()) != 2 || b.GetResults()[0].GetError().GetCode() != pb.Code_CODE_OUTCOME_UNKNOWN {
 			t.Errorf("got %v, %v", b, err)
 		}
-		if _, err := s.Decide(t.Context(), requests(1)[0]); !errors.Is(fault.FromStatus(err), fault.Internal) {
+		if _, err := s.Decide(t.Context(), requests(1)[0]); !errors.Is(fault.FromStatus(err), fault.OutcomeUnknown) {
 			t.Errorf("an empty result became %v", err)
 		}
 	})
