@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -43,10 +44,13 @@ type Backend interface {
 
 // ServerOptions are the limits of a server. The zero value is ready to use.
 type ServerOptions struct {
-	Logger   *slog.Logger        // nil: slog.Default
-	Timeout  time.Duration       // of a decision whose caller names no deadline, and its upper bound; 0: 10 s
-	Inflight int                 // messages of one stream being decided; more are answered BUSY; 0: 64
-	GRPC     []grpc.ServerOption // more options, such as credentials
+	Logger   *slog.Logger  // nil: slog.Default
+	Timeout  time.Duration // of a decision whose caller names no deadline, and its upper bound; 0: 10 s
+	Inflight int           // messages of one stream being decided; more are answered BUSY; 0: 32
+	// SlowReader is how long a caller may leave an answer before its connection is
+	// closed: until then it holds the memory of all that it has asked; 0: 5 s.
+	SlowReader time.Duration
+	GRPC       []grpc.ServerOption // more options, such as credentials
 }
 
 // What one connection and one stream may hold. The windows are static because
@@ -68,6 +72,9 @@ const (
 type Server struct {
 	*grpc.Server
 	streams  sync.WaitGroup // readers and workers of streams, which outlive their handlers for a moment
+	born     time.Time
+	deciding atomic.Int64 // requests that streams have read and not answered
+	conns    conns
 	backend  Backend
 	options  ServerOptions
 	health   *health.Server
@@ -84,10 +91,13 @@ func NewServer(b Backend, o ServerOptions) *Server {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
-	if o.Inflight <= 0 {
-		o.Inflight = 64
+	if o.SlowReader <= 0 {
+		o.SlowReader = 5 * time.Second
 	}
-	s := &Server{backend: b, options: o, health: health.NewServer(), stopping: make(chan struct{})}
+	if o.Inflight <= 0 {
+		o.Inflight = 32
+	}
+	s := &Server{born: time.Now(), backend: b, options: o, health: health.NewServer(), stopping: make(chan struct{})}
 	s.Server = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
 	s.RegisterService(limiterDesc(), s)
 	s.RegisterService(clusterDesc(), s)

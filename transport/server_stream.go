@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -21,25 +23,46 @@ import (
 // The reader waits in grpc until the handler has returned, so the handler cannot
 // wait for it. The server does, see Server.Stop.
 type stream struct {
-	server *Server
-	grpc   grpc.ServerStream
-	jobs   chan *wire.Requests // unbuffered: a send succeeds only if a worker is free
-	ended  chan error          // the reader's last word; capacity 1
-	failed chan struct{}       // a goroutine of the stream panicked; capacity 1
-	work   sync.WaitGroup      // the workers
+	server  *Server
+	grpc    grpc.ServerStream
+	jobs    chan *wire.Requests // unbuffered: a send succeeds only if a worker is free
+	ended   chan error          // the reader's last word; capacity 1
+	failed  chan struct{}       // a goroutine of the stream panicked; capacity 1
+	work    sync.WaitGroup      // the workers
+	sending atomic.Int64        // since when an answer waits to be taken, by the server's clock; 0: none does
+	closed  atomic.Bool         // the handler is about to return: nothing more may be sent
 
 	mu      sync.Mutex // guards what follows; held while sending
 	out     wire.Raw
 	pending int           // messages read and not yet answered
 	quiet   chan struct{} // closed when pending is 0 after drain
 	drained bool          // drain was called
-	closed  bool          // the handler is about to return: nothing more may be sent
 }
 
 var (
 	errStopping = fault.New(fault.Unavailable, "node is stopping")
 	errFailed   = fault.New(fault.OutcomeUnknown, "the node failed on this stream")
+	errSlow     = fault.New(fault.OutcomeUnknown, "the stream's answers were not taken")
+	errLoaded   = fault.New(fault.Busy, "%d requests are being decided on this node", maxDeciding)
 )
+
+// maxDeciding bounds the requests that a server holds at once, of all streams: a
+// decoded one takes some hundreds of bytes.
+const maxDeciding = 256 << 10
+
+// reserve makes room for n requests to be decided; false: there is none.
+func (s *Server) reserve(n int) bool {
+	if s.deciding.Add(int64(n)) > maxDeciding {
+		s.deciding.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// clock is ns since the server was made, at least 1.
+func (s *Server) clock() int64 { return int64(time.Since(s.born)) + 1 }
+
+func (s *Server) free(n int) { s.deciding.Add(int64(-n)) }
 
 func (s *Server) serveStream(g grpc.ServerStream) error {
 	t := &stream{
@@ -52,8 +75,16 @@ func (s *Server) serveStream(g grpc.ServerStream) error {
 		return err
 	}
 	s.streams.Go(func() { t.read(g.Context()) })
+	look := time.NewTicker(s.options.SlowReader / 2)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			if t.slow() {
+				s.options.Logger.Warn("a caller takes no answers: its connection is closed")
+				s.cut(g.Context())
+				return errSlow
+			}
 		case <-changed:
 			changed = s.backend.RoutingChanged()
 			if err := t.sendRouting(); err != nil {
@@ -87,11 +118,17 @@ func (t *stream) read(ctx context.Context) {
 			return
 		}
 		t.begin()
+		if !t.server.reserve(q.Len()) {
+			t.answer(q, failAll(q.Len(), errLoaded))
+			continue
+		}
 		select {
 		case t.jobs <- q:
 		default:
 			if workers == t.server.options.Inflight {
-				t.answer(q, failAll(q.Len(), fault.New(fault.Busy, "%d messages in flight on this stream", workers)))
+				n := q.Len()
+				t.answer(q, failAll(n, fault.New(fault.Busy, "%d messages in flight on this stream", workers)))
+				t.server.free(n)
 				continue
 			}
 			workers++
@@ -124,8 +161,14 @@ func (t *stream) decide(ctx context.Context, q *wire.Requests) {
 	defer t.work.Done()
 	defer t.contain()
 	for ok := true; ok; q, ok = <-t.jobs {
-		t.answer(q, t.server.decide(ctx, q))
+		t.one(ctx, q)
 	}
+}
+
+// one decides and answers one message.
+func (t *stream) one(ctx context.Context, q *wire.Requests) {
+	defer t.server.free(q.Len())
+	t.answer(q, t.server.decide(ctx, q))
 }
 
 // contain, deferred, makes a panic the end of the stream instead of the process.
@@ -150,9 +193,11 @@ func (t *stream) begin() {
 func (t *stream) answer(q *wire.Requests, results []*pb.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed {
+	if !t.closed.Load() {
 		t.out.B = wire.AppendResponse(t.out.B[:0], q.Message.Id, results)
+		t.sending.Store(t.server.clock())
 		_ = t.grpc.SendMsg(&t.out)
+		t.sending.Store(0)
 	}
 	t.pending--
 	if t.drained && t.pending == 0 {
@@ -184,10 +229,21 @@ func (t *stream) drain() {
 	}
 }
 
-// close forbids sending, which grpc wants once the handler has returned. The
-// reader and the workers end by themselves then: their context is done.
+// close forbids sending, which grpc wants once the handler has returned. It
+// waits for an answer under way, unless that is what nobody takes: then the
+// handler's return ends it. The reader and the workers end by themselves: their
+// context is done.
 func (t *stream) close() {
+	t.closed.Store(true)
+	if t.slow() {
+		return
+	}
 	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+}
+
+// slow says whether an answer has waited for too long to be taken.
+func (t *stream) slow() bool {
+	since := t.sending.Load()
+	return since != 0 && t.server.clock()-since > int64(t.server.options.SlowReader)
 }

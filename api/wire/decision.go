@@ -25,10 +25,12 @@ func (a *Answers) decision(outer *span) error {
 		num, typ, err := s.next()
 		switch {
 		case err != nil:
-		case num < 10:
-			err = a.shared(&s, &a.head, num, typ)
+		case num < 10 && typ == protowire.VarintType:
+			err = sharedNumber(&s, &a.head, num)
 		case typ == protowire.VarintType:
 			err = number(&s, &a.value, num)
+		case num < 10:
+			err = a.shared(&s, &a.head, num, typ)
 		case num == 15 && typ == protowire.BytesType:
 			err = a.limit(&s)
 		default:
