@@ -69,10 +69,44 @@ func (t *Table) obey(kind entryKind, body []byte, now int64, out *Results) error
 		}
 		t.time = now
 		t.hold(slots)
+	case cutoverEntry:
+		rules, err := cutoverRules(body)
+		if err != nil {
+			return err
+		}
+		t.time = now
+		t.cutOver(rules)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrVersion, kind)
 	}
 	return nil
+}
+
+// cutoverRules decodes the body of a cutover entry.
+func cutoverRules(body []byte) ([]Rule, error) {
+	const minRule = 20
+	r := reader{b: body}
+	rules := make([]Rule, r.counted(r.uvarint(), MaxEntryRequests, minRule))
+	for i := range rules {
+		var err error
+		if rules[i], err = r.rule(); err != nil {
+			return nil, err
+		}
+	}
+	if r.bad || len(r.b) > 0 {
+		return nil, fmt.Errorf("%w: cutover", ErrMalformed)
+	}
+	return rules, nil
+}
+
+// cutOver lets newer versions of policies that are known here begin now.
+func (s *state) cutOver(rules []Rule) {
+	for _, rule := range rules {
+		u := use{Rule: rule}
+		if s.rules.stand(&u) == newerRule {
+			s.rules.refer(&u, s.time)
+		}
+	}
 }
 
 func (t *Table) holdSlots(body []byte) ([]uint16, error) {
@@ -101,8 +135,9 @@ func (t *Table) requests(out *Results) {
 	}
 }
 
-// Peek judges r as Apply would at max(stamp, Time), changes nothing, and
-// appends one Result to out.
+// Peek judges r, an OpTake, as Apply would at max(stamp, Time), changes nothing,
+// and appends one Result to out. No permit is granted, so none is named. Of
+// another Op it says NothingToRefund.
 func (t *Table) Peek(stamp int64, r *Request, out *Results) {
 	w := &t.work
 	w.reset()
@@ -114,7 +149,13 @@ func (t *Table) Peek(stamp int64, r *Request, out *Results) {
 			u.Limit = u.Limit.clamped()
 			w.uses = append(w.uses, u)
 		}
-		w.asks = append(w.asks, ask{key: k.Key, cost: k.Cost, use: uint32(len(w.uses) - 1), slot: k.Slot})
+		w.asks = append(w.asks, ask{
+			key: k.Key, cost: min(k.Cost, MaxAmount+1), use: uint32(len(w.uses) - 1), slot: k.Slot, shadow: k.Shadow,
+		})
+	}
+	if r.Op != OpTake {
+		out.Items = append(out.Items, Result{Code: NothingToRefund, First: int32(len(out.Answers)), SlotTime: max(stamp, t.time)})
+		return
 	}
 	t.judge.now = max(stamp, t.time)
 	t.decide(&j, w, out, false)

@@ -188,16 +188,16 @@ func liveHeap() uint64 {
 
 // fill inserts buckets one by one and returns the longest step of growth.
 func fill(t *Table, keys int) (longest time.Duration) {
-	ref := t.rules.intern(Rule{1, 1, unit})
+	ref := t.rules.intern(Rule{1, 1, unit}, 0)
 	for i := range keys {
 		k := spread(uint64(i))
 		sl := &t.slots[k.Hi%1024]
 		if g := sl.segment(k); g != nil && !g.crowded() {
-			sl.insert(k, level{tokens: 5}, ref)
+			sl.insert(k, level{a: 5}, ref)
 		} else {
-			longest = max(longest, step(func() { sl.insert(k, level{tokens: 5}, ref) }))
+			longest = max(longest, step(func() { sl.insert(k, level{a: 5}, ref) }))
 		}
-		t.buckets++
+		t.entered(uint16(k.Hi%1024), k, ref)
 	}
 	return longest
 }

@@ -11,14 +11,19 @@
 // carries the entry to every replica, and each Table.Apply decodes it, judges it
 // and gives the same Result. Peek judges without a log and changes nothing.
 //
-// A token bucket (token.go) is whole tokens and a fraction kept as time, so that
-// integers hold it exactly; nothing is rounded but the fraction of a bucket whose
-// limit changes. A full bucket is the same as none: a sweep, driven by the log,
-// drops full ones (sweep.go), and nobody can tell.
+// Each algorithm is a kind (kind.go), a file of its own over the 16 bytes of
+// state that a cell has: a token bucket is whole tokens and a fraction kept as
+// time, so that integers hold it exactly, a sliding log the ends of a list. A
+// fresh bucket, from which nothing is missing, is the same as none: a sweep,
+// driven by the log, drops fresh ones (sweep.go), and nobody can tell.
+//
+// A policy that changes is a chain of versions (rules.go), each with the group
+// time at which it began here. A cell is priced through all of them (price.go)
+// when it is next touched, by a take or by the sweep: again nobody can tell.
 //
 // Buckets are cells of 36 bytes in open-addressing segments without a pointer
 // (segment.go), several to a slot (slot.go), none so large that growing it is
-// felt. Results of requests with an id are records of 64 bytes in pages (record.go,
+// felt. Results of requests with an id, entries of logs and permits are records of 96 bytes in pages (record.go,
 // pool.go), found by linear hashing (index.go) and dropped in order of age
 // (ids.go). A Dump (dump.go) is a frozen view of all that, written while the
 // table goes on; Restore takes it over whole or not at all.
@@ -27,14 +32,6 @@ package bucket
 // Key is the identity of one bucket: a 128-bit keyed hash of the policy and the
 // values of its scope. The zero Key is never used.
 type Key struct{ Hi, Lo uint64 }
-
-// Algorithm names how a limit counts.
-type Algorithm uint8
-
-// The algorithms.
-const (
-	TokenBucket Algorithm = 1
-)
 
 // The ranges of a limit.
 const (
@@ -48,8 +45,8 @@ const (
 type Limit struct {
 	Algorithm Algorithm
 	Amount    uint64 // tokens per window, 0 … MaxAmount; 0 denies all
-	Burst     uint64 // capacity in tokens, 1 … MaxAmount; 0 only with amount 0
-	Window    int64  // ns, MinWindow … MaxWindow
+	Burst     uint64 // capacity in tokens of TokenBucket and LeakyBucket, 1 … MaxAmount (0 only with amount 0); of others 0 or Amount
+	Window    int64  // ns, MinWindow … MaxWindow; of Concurrency the time limit of a permit
 }
 
 // Rule is a limit as one version of one policy has it.
@@ -61,11 +58,26 @@ type Rule struct {
 
 // Take asks one bucket for cost tokens.
 type Take struct {
-	Slot uint16
-	Key  Key
-	Rule Rule
-	Cost uint64 // 0 … MaxAmount; 0 looks
+	Slot   uint16
+	Key    Key
+	Rule   Rule
+	Cost   uint64 // 0 … MaxAmount; 0 looks
+	Shadow bool   // never denies: charged if the request is admitted and it can afford it
 }
+
+// Op is what a request does.
+type Op uint8
+
+// The operations. OpRefund and OpUndo name by their ID what an earlier OpTake
+// was charged for, need no takes, and look at none; OpRelease and OpRenew have
+// exactly one take, whose slot and key name the bucket, and no use for an ID.
+const (
+	OpTake    Op = iota
+	OpRefund     // give back what the take of an OwnID took, at most once; one not seen yet is refused from then on
+	OpUndo       // give back what the take of an ID took and make its result a denial; by the coordinator of several groups
+	OpRelease    // end a permit
+	OpRenew      // let a permit that is still held end one window after now
+)
 
 // IDKind says how a request is named, if at all.
 type IDKind uint8
@@ -94,25 +106,33 @@ const Horizon = 120 * 1_000_000_000
 // Request is takes that are admitted or denied together. Several on one bucket
 // are charged together: each is judged on what those before it would leave.
 type Request struct {
+	Op          Op
 	Home        uint16 // slot that keeps the result of ID
 	ID          ID
 	NoNewBucket bool   // judged over a cap by the leader: a charge to an absent, or fresh, bucket answers StoreFull
-	Takes       []Take // 1 … MaxRequestTakes
+	Amount      uint64 // of OpRefund: at most this much of each take; 0: all
+	Permit      uint64 // of OpRelease and OpRenew: Answer.PermitID of the take that was granted it
+	Takes       []Take // 1 … MaxRequestTakes; see Op
 }
 
 // Code says what became of a request.
 type Code uint8
 
 // What becomes of a request. Only Admitted charges, and a Repeated one was
-// charged before. Denied, Admitted and Repeated have answers, the others none.
+// charged before. Denied, Admitted, Repeated and Refunded have answers, the
+// others none.
 const (
-	Denied    Code = iota // changes nothing
-	Admitted              // charged now (a look that would pass is Admitted too, and charges nothing)
-	Repeated              // the stored answer of an admitted request with the same id
-	TooOld                // the id is acknowledged, evicted or beyond the horizon
-	IDReused              // the same id with other content
-	NotHeld               // a slot is not held by this group
-	StoreFull             // a new bucket was needed and not allowed, or the slot keeps MaxOwnResults own ids
+	Denied          Code = iota // changes nothing
+	Admitted                    // charged now (a look that would pass is Admitted too, and charges nothing); of OpRenew: renewed
+	Repeated                    // the stored answer of an admitted request with the same id
+	TooOld                      // the id is acknowledged, evicted or beyond the horizon
+	IDReused                    // the same id with other content
+	NotHeld                     // a slot is not held by this group
+	StoreFull                   // a new bucket was needed and not allowed, or the slot keeps MaxOwnResults own ids
+	Refunded                    // of OpRefund, OpUndo and OpRelease: given back; the answers say what each bucket holds now
+	NothingToRefund             // nothing was taken under the id, or it was given back before; its take, if it comes, is denied
+	PolicyStale                 // a take names an older version of a policy than is known here; uncharged: match again
+	NoSuchPermit                // the permit was released or has expired, or never was
 )
 
 // Reason says why one take was denied.
@@ -123,7 +143,9 @@ const (
 	ReasonNone        Reason = iota
 	ReasonRateLimited        // a wait cures it
 	ReasonCostExceedsCapacity
-	ReasonNothingAllowed // amount 0
+	ReasonNothingAllowed  // amount 0
+	ReasonDeniedElsewhere // the request was undone because another group denied: final for its id, a new id may ask at once
+	ReasonRefunded        // the id was refunded before its take arrived
 )
 
 // Answer is what one take gets. Its numbers are those after the decision on the
@@ -136,6 +158,11 @@ type Answer struct {
 	Remaining  uint64 // the largest cost that would be admitted now, 0 … Capacity
 	ResetAfter int64  // ns until the bucket is fresh; MaxInt64: that long or longer
 	RetryAfter int64  // ns until the same cost, asked alone, is admitted; 0 if allowed, -1: never
+	Shadow     bool   // the take was one; it did not weigh in the decision
+
+	Delay        int64  // LeakyBucket, admitted: ns for which the caller holds the request; MaxInt64: that long or longer
+	PermitID     uint64 // Concurrency, admitted with a cost: names the permit, unique in the slot
+	FencingToken uint64 // with PermitID: grows with every grant in the slot; the group's epoch goes before it
 }
 
 // Result is what one request gets: Answers[First:First+Count] of its Results, in the order of its takes.

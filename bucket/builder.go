@@ -36,10 +36,11 @@ func (b *Builder) Bytes() int { return len(b.buf) }
 
 // Add appends r. It returns false and adds nothing if the entry would exceed
 // MaxEntryRequests or MaxEntryBytes; an empty Builder returns false only for a
-// request of more than MaxRequestTakes takes, or none, which no entry can carry.
-// The limits of r must be valid.
+// request that no entry can carry: of more than MaxRequestTakes takes, of an
+// unknown Op, or of another number of takes than its Op has. The limits of r
+// must be valid.
 func (b *Builder) Add(r *Request) bool {
-	if b.count == MaxEntryRequests || len(r.Takes) == 0 || len(r.Takes) > MaxRequestTakes {
+	if b.count == MaxEntryRequests || !r.Op.carries(len(r.Takes)) {
 		return false
 	}
 	if len(b.buf) == 0 {
@@ -53,6 +54,19 @@ func (b *Builder) Add(r *Request) bool {
 	}
 	b.count++
 	return true
+}
+
+// carries says whether a request of this kind can have n takes.
+func (o Op) carries(n int) bool {
+	switch o {
+	case OpTake:
+		return n >= 1 && n <= MaxRequestTakes
+	case OpRefund, OpUndo:
+		return n <= MaxRequestTakes
+	case OpRelease, OpRenew:
+		return n == 1
+	}
+	return false
 }
 
 func (b *Builder) begin() {
@@ -100,7 +114,7 @@ func (b *Builder) Detach(stamp int64) []byte {
 }
 
 func (b *Builder) request(r *Request) {
-	flags := byte(r.ID.Kind) & flagKind
+	flags := byte(r.ID.Kind)&flagKind | byte(r.Op)<<flagOpShift&flagOp
 	if r.NoNewBucket {
 		flags |= flagNoNew
 	}
@@ -109,6 +123,12 @@ func (b *Builder) request(r *Request) {
 	}
 	b.buf = append(b.buf, flags)
 	b.buf = binary.LittleEndian.AppendUint16(b.buf, r.Home)
+	switch r.Op {
+	case OpRefund:
+		b.buf = binary.AppendUvarint(b.buf, r.Amount)
+	case OpRelease, OpRenew:
+		b.buf = binary.AppendUvarint(b.buf, r.Permit)
+	}
 	b.id(&r.ID)
 	b.buf = binary.AppendUvarint(b.buf, uint64(len(r.Takes)))
 	for i := range r.Takes {
@@ -116,7 +136,11 @@ func (b *Builder) request(r *Request) {
 		b.buf = binary.AppendUvarint(b.buf, uint64(t.Slot^r.Home))
 		b.key(t.Key)
 		b.rule(&t.Rule)
-		b.buf = binary.AppendUvarint(b.buf, t.Cost)
+		cost := min(t.Cost, MaxAmount+1) << 1
+		if t.Shadow {
+			cost |= 1
+		}
+		b.buf = binary.AppendUvarint(b.buf, cost)
 	}
 }
 
@@ -171,12 +195,16 @@ func (b *Builder) rule(r *Rule) {
 	}
 	b.buf = binary.AppendUvarint(b.buf, uint64(n))
 	if !known {
-		b.buf = binary.LittleEndian.AppendUint64(b.buf, r.Policy)
-		b.buf = binary.LittleEndian.AppendUint64(b.buf, r.Version)
-		b.buf = append(b.buf, byte(r.Limit.Algorithm))
-		b.buf = binary.AppendUvarint(b.buf, r.Limit.Amount)
-		b.buf = binary.AppendUvarint(b.buf, r.Limit.Burst)
-		b.buf = binary.AppendUvarint(b.buf, uint64(r.Limit.Window))
+		b.buf = appendRule(b.buf, r)
 	}
 	b.lastRule, b.lastRuleAt = *r, n
+}
+
+func appendRule(b []byte, r *Rule) []byte {
+	b = binary.LittleEndian.AppendUint64(b, r.Policy)
+	b = binary.LittleEndian.AppendUint64(b, r.Version)
+	b = append(b, byte(r.Limit.Algorithm))
+	b = binary.AppendUvarint(b, r.Limit.Amount)
+	b = binary.AppendUvarint(b, r.Limit.Burst)
+	return binary.AppendUvarint(b, uint64(r.Limit.Window))
 }

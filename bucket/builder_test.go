@@ -19,9 +19,14 @@ func decoded(t tester, entry []byte) []Request {
 	}
 	var all []Request
 	for _, j := range w.jobs {
-		r := Request{Home: j.home, ID: j.id, NoNewBucket: j.noNew}
+		r := Request{Op: j.op, Home: j.home, ID: j.id, NoNewBucket: j.noNew}
+		if j.op == OpRefund {
+			r.Amount = j.number
+		} else {
+			r.Permit = j.number
+		}
 		for _, a := range w.asks[j.first : j.first+j.count] {
-			r.Takes = append(r.Takes, Take{Slot: a.slot, Key: a.key, Rule: w.uses[a.use].Rule, Cost: a.cost})
+			r.Takes = append(r.Takes, Take{Slot: a.slot, Key: a.key, Rule: w.uses[a.use].Rule, Cost: a.cost, Shadow: a.shadow})
 		}
 		all = append(all, r)
 	}
@@ -34,8 +39,11 @@ func TestEntryCarriesRequestsWhole(t *testing.T) {
 		g := &rig{tb: t}
 		var reqs []Request
 		for range rapid.IntRange(0, 12).Draw(t, "requests") {
-			r := w.request(t)
+			r := w.request(t, NewTable(3))
 			r.Home = rapid.Uint16().Draw(t, "home")
+			for i := range r.Takes {
+				r.Takes[i].Cost = min(r.Takes[i].Cost, MaxAmount+1) // more is not told apart
+			}
 			if r.ID.Kind != NoID {
 				r.ID.AgeNanos = rapid.Uint64().Draw(t, "age")
 			}
@@ -82,7 +90,7 @@ func TestBuilderIsBounded(t *testing.T) {
 			r := Request{Home: 9, ID: ID{Kind: ClientID, Session: n, Sequence: math.MaxUint64, Acked: n, AgeNanos: math.MaxUint64}}
 			for i := range uint64(MaxRequestTakes) {
 				rule := Rule{Policy: n, Version: i, Limit: Limit{TokenBucket, MaxAmount, MaxAmount, MaxWindow}}
-				r.Takes = append(r.Takes, Take{Slot: 0xffff, Key: spread(i), Rule: rule, Cost: math.MaxUint64})
+				r.Takes = append(r.Takes, Take{Slot: 0xffff, Key: spread(i), Rule: rule, Cost: MaxAmount + 1})
 			}
 			if !b.Add(&r) {
 				break
@@ -130,6 +138,9 @@ func TestForeignEntryStopsTheReplica(t *testing.T) {
 		{"count", edit(entryBody, 3), ErrMalformed},
 		{"large count", edit(entryBody+3, 0xff), ErrMalformed},
 		{"flags", edit(entryBody+4, 0x80), ErrMalformed},
+		{"op", edit(entryBody+4, 0x70), ErrMalformed},
+		{"cutover", append(CutoverEntry(1, nil), 0), ErrMalformed},
+		{"cutover of an unknown algorithm", CutoverEntry(1, []Rule{{1, 1, Limit{Algorithm: 9}}}), ErrVersion},
 		{"cut off", sound[:len(sound)-1], ErrMalformed},
 		{"more behind", append(bytes.Clone(sound), 0), ErrMalformed},
 		{"sweep", append(StampEntry(1, 5), 0), ErrMalformed},

@@ -21,10 +21,11 @@ type use struct {
 
 // ask is a take, decoded.
 type ask struct {
-	key  Key
-	cost uint64
-	use  uint32 // its rule: index in uses
-	slot uint16
+	key    Key
+	cost   uint64 // 0 … MaxAmount+1
+	use    uint32 // its rule: index in uses
+	slot   uint16
+	shadow bool
 }
 
 // job is a request, decoded: asks[first:first+count].
@@ -32,7 +33,9 @@ type job struct {
 	id           ID
 	first, count int
 	session      uint32 // perhaps the record of id's session, found ahead
+	number       uint64 // Request.Amount or Request.Permit, by op
 	home         uint16
+	op           Op
 	noNew        bool
 }
 
@@ -116,11 +119,12 @@ func (w *work) request(r *reader) error {
 	if flags&^flagsAll != 0 || j.id.Kind > OwnID {
 		r.bad = true
 	}
+	if j.op = Op(flags & flagOp >> flagOpShift); j.op != OpTake && j.op != OpUndo {
+		j.number = r.uvarint()
+	}
 	w.id(r, &j.id, flags&flagAged != 0)
 	j.count = r.counted(r.uvarint(), MaxRequestTakes, minTake)
-	if j.count == 0 {
-		r.bad = true
-	}
+	r.bad = r.bad || !j.op.carries(j.count)
 	for range j.count {
 		if err := w.ask(r, j.home); err != nil {
 			return err
@@ -182,21 +186,31 @@ func (w *work) ask(r *reader, home uint16) error {
 		}
 	}
 	a.use = uint32(n)
-	a.cost = r.uvarint()
+	cost := r.uvarint()
+	a.cost, a.shadow = min(cost>>1, MaxAmount+1), cost&1 != 0
 	w.asks = append(w.asks, a)
 	return nil
 }
 
 func (w *work) use(r *reader) error {
-	u := use{Rule: Rule{Policy: r.u64(), Version: r.u64()}}
+	rule, err := r.rule()
+	if err != nil {
+		return err
+	}
+	w.uses = append(w.uses, use{Rule: rule})
+	return nil
+}
+
+// rule reads a rule that is written out.
+func (r *reader) rule() (Rule, error) {
+	u := Rule{Policy: r.u64(), Version: r.u64()}
 	u.Limit.Algorithm = Algorithm(r.u8())
 	u.Limit.Amount = r.uvarint()
 	u.Limit.Burst = r.uvarint()
 	u.Limit.Window = int64(min(r.uvarint(), MaxWindow))
-	if !r.bad && u.Limit.Algorithm != TokenBucket {
-		return fmt.Errorf("%w: algorithm %d", ErrVersion, u.Limit.Algorithm)
+	if !r.bad && !u.Limit.Algorithm.known() {
+		return u, fmt.Errorf("%w: algorithm %d", ErrVersion, uint8(u.Limit.Algorithm))
 	}
 	u.Limit = u.Limit.clamped()
-	w.uses = append(w.uses, u)
-	return nil
+	return u, nil
 }

@@ -8,10 +8,12 @@ import "encoding/binary"
 //	requests  count 4 bytes, then requests
 //	sweep     cells to visit, uvarint
 //	hold      count uvarint, then slots of 2 bytes
+//	cutover   count uvarint, then rules, written out
 //
 // A request:
 //
-//	flags 1 · home 2 · id · takes uvarint, each: slot xor home uvarint · key 16 · rule · cost uvarint
+//	flags 1 · home 2 · by op: amount or permit uvarint · id · takes uvarint, each:
+//	  slot xor home uvarint · key 16 · rule · cost × 2 + shadow uvarint
 //	id of a client: session · sequence uvarint · content 8 · age uvarint if flagged
 //	own id:         key 16 · content 8 · age uvarint if flagged
 //
@@ -26,10 +28,12 @@ const (
 	entryStamp = 2  // offset of the stamp
 	entryBody  = 10 // offset of what depends on the kind
 
-	flagKind  = 0b0011 // IDKind
-	flagNoNew = 0b0100
-	flagAged  = 0b1000
-	flagsAll  = 0b1111
+	flagKind    = 0b0000_0011 // IDKind
+	flagNoNew   = 0b0000_0100
+	flagAged    = 0b0000_1000
+	flagOp      = 0b0111_0000 // Op
+	flagOpShift = 4
+	flagsAll    = 0b0111_1111
 )
 
 type entryKind uint8
@@ -38,6 +42,7 @@ const (
 	requestsEntry entryKind = 1
 	sweepEntry    entryKind = 2
 	holdEntry     entryKind = 3
+	cutoverEntry  entryKind = 4
 )
 
 // The bounds of an entry.
@@ -71,6 +76,19 @@ func HoldEntry(stamp int64, slots []uint16) []byte {
 	b = binary.AppendUvarint(b, uint64(len(slots)))
 	for _, s := range slots {
 		b = binary.LittleEndian.AppendUint16(b, s)
+	}
+	return b
+}
+
+// CutoverEntry is an entry that makes versions of policies effective from its
+// group time on, at policies of which this group knows an older version. Of
+// others there is no bucket here, and they are ignored. At most
+// MaxEntryRequests rules; the limits must be valid.
+func CutoverEntry(stamp int64, rules []Rule) []byte {
+	b := appendHeader(make([]byte, 0, entryBody+3+40*len(rules)), cutoverEntry, stamp)
+	b = binary.AppendUvarint(b, uint64(len(rules)))
+	for i := range rules {
+		b = appendRule(b, &rules[i])
 	}
 	return b
 }

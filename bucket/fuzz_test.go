@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,18 +19,23 @@ func FuzzApply(f *testing.F) {
 	f.Add(log.entry(40, 10, 3, sec))
 	f.Add(StampEntry(5, 100))
 	f.Add(HoldEntry(1<<62, []uint16{0, 2}))
+	f.Add(CutoverEntry(1<<40, []Rule{{1, 9, Limit{Algorithm: SlidingLog, Amount: 3, Window: sec}}}))
+	everything := everyOp(f)
+	f.Add(everything)
 	sound := log.entry(20, 10, 3, sec)
 	f.Fuzz(func(t *testing.T, entry []byte) {
 		tb := NewTable(3)
 		apply(t, tb, 1, HoldEntry(0, []uint16{0, 1}))
 		apply(t, tb, 2, sound)
+		apply(t, tb, 3, everything)
 		before := dump(t, tb)
 		var out Results
-		err := tb.Apply(3, entry, &out)
+		err := tb.Apply(4, entry, &out)
 		switch {
 		case err == nil:
-			apply(t, tb, 4, sound)
+			apply(t, tb, 5, sound)
 			checkBooks(t, tb)
+			same(t, tb, restored(t, tb))
 		case !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrVersion):
 			t.Fatalf("unknown error %v", err)
 		case !bytes.Equal(before, dump(t, tb)) || len(out.Items) > 0:
@@ -41,6 +47,26 @@ func FuzzApply(f *testing.F) {
 			}
 		}
 	})
+}
+
+// everyOp is an entry with a bucket of every algorithm under two versions, and
+// every operation on them.
+func everyOp(t tester) []byte {
+	var reqs []Request
+	for i, l := range all(5, 10*sec) {
+		for v := range uint64(2) {
+			k := Take{Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{uint64(i), v, l}, Cost: 2, Shadow: v == 1}
+			id := own(uint64(i)<<8 | v)
+			reqs = append(reqs, Request{Home: k.Slot, ID: id, Takes: []Take{k}})
+			if v == 1 {
+				reqs = append(reqs, Request{Op: OpRefund, Home: k.Slot, ID: id, Amount: 1},
+					Request{Op: OpUndo, Home: k.Slot, ID: client(uint64(i), 0)},
+					Request{Op: OpRenew, Home: k.Slot, Permit: permitID(k.Slot, 1), Takes: []Take{k}},
+					Request{Op: OpRelease, Home: k.Slot, Permit: permitID(k.Slot, 2), Takes: []Take{k}})
+			}
+		}
+	}
+	return (&rig{tb: t}).encode(4, reqs...)
 }
 
 // numbers reads n numbers from fuzzed bytes, zeros when they run out.
@@ -56,23 +82,31 @@ func numbers(b []byte, n int) []uint64 {
 	return all
 }
 
-func fuzzLimit(amount, window, burst uint64) Limit {
-	return per(1+amount%MaxAmount, MinWindow+int64(window%(MaxWindow-MinWindow+1)), 1+burst%MaxAmount)
+func fuzzLimit(algorithm byte, amount, window, burst uint64) Limit {
+	l := per(1+amount%MaxAmount, MinWindow+int64(window%(MaxWindow-MinWindow+1)), 1+burst%MaxAmount)
+	if l.Algorithm = TokenBucket + Algorithm(algorithm)%Concurrency; !l.Algorithm.HasBurst() {
+		l.Burst = l.Amount
+	}
+	return l
 }
 
 func FuzzTakeAgainstOracle(f *testing.F) {
-	f.Add(uint64(1), uint64(1e9), uint64(10), []byte{1, 2, 3, 4, 200, 1, 7})
-	f.Add(uint64(999_999_999), uint64(MaxWindow), uint64(999_999_999), bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0x7f, 3}, 4))
-	f.Fuzz(func(t *testing.T, amount, window, burst uint64, moves []byte) {
-		limit := fuzzLimit(amount, window, burst)
+	f.Add(byte(0), uint64(1), uint64(1e9), uint64(10), []byte{1, 2, 3, 4, 200, 1, 7})
+	f.Add(byte(1), uint64(999_999_999), uint64(MaxWindow), uint64(999_999_999), bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0x7f, 3}, 4))
+	f.Add(byte(3), uint64(7), uint64(5e6), uint64(0), []byte{1, 2, 3, 4, 200, 200, 1, 7, 0, 9, 3, 2})
+	f.Add(byte(5), uint64(7), uint64(5e6), uint64(0), []byte{1, 2, 3, 4, 200, 200, 1, 7, 0, 9, 3, 2})
+	f.Fuzz(func(t *testing.T, algorithm byte, amount, window, burst uint64, moves []byte) {
+		limit := fuzzLimit(algorithm, amount, window, burst)
 		rule := Rule{Policy: 1, Version: 1, Limit: limit}
 		g, o := newRig(t, 2), newOracle(limit, 0)
 		m := numbers(moves, 40)
 		for now := int64(0); len(m) > 0; m = m[2:] {
-			now = max(now, later(now, int64(m[0])))
-			cost := m[1] % (limit.Burst + 2)
+			now = max(now, min(later(now, int64(m[0])), 1<<61))
+			cost := m[1] % (limit.Capacity() + 2)
 			want := o.take(rule, now, cost)
-			if diff := cmp.Diff(want, g.take(now, limit, cost)); diff != "" {
+			got := g.take(now, limit, cost)
+			got.PermitID, got.FencingToken = 0, 0
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("%+v, cost %d at %d: (-oracle +table)\n%s", limit, cost, now, diff)
 			}
 		}
@@ -82,10 +116,13 @@ func FuzzTakeAgainstOracle(f *testing.F) {
 // FuzzNeverAdmitsMoreThanTheLimit checks burst + rate × time over every
 // interval between two takes, in rational numbers.
 func FuzzNeverAdmitsMoreThanTheLimit(f *testing.F) {
-	f.Add(uint64(2), uint64(1e9), uint64(4), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9})
-	f.Add(uint64(1999), uint64(1e9), uint64(0), bytes.Repeat([]byte{0xa0, 0xc2, 0x1e, 0}, 10))
-	f.Fuzz(func(t *testing.T, amount, window, burst uint64, moves []byte) {
-		limit := fuzzLimit(amount, window, burst)
+	f.Add(false, uint64(2), uint64(1e9), uint64(4), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Add(true, uint64(1999), uint64(1e9), uint64(0), bytes.Repeat([]byte{0xa0, 0xc2, 0x1e, 0}, 10))
+	f.Fuzz(func(t *testing.T, leaky bool, amount, window, burst uint64, moves []byte) {
+		limit := fuzzLimit(0, amount, window, burst)
+		if leaky {
+			limit.Algorithm = LeakyBucket
+		}
 		g := newRig(t, 2)
 		type admission struct {
 			at   int64
@@ -117,6 +154,7 @@ func FuzzRestore(f *testing.F) {
 	for i, e := range newBulk(f, 3).log(1)[:3] {
 		apply(f, from, i+1, e)
 	}
+	apply(f, from, 4, everyOp(f))
 	whole := dump(f, from)
 	f.Add(uint32(0), byte(0), uint32(0), false)
 	f.Add(uint32(9), byte(1), uint32(0), true)
@@ -137,6 +175,8 @@ func FuzzRestore(f *testing.F) {
 			if !sum && !bytes.Equal(b, whole) {
 				t.Fatal("a damaged dump was taken")
 			}
+			apply(t, tb, int(min(tb.Index(), math.MaxInt-2))+1, everyOp(t)) // whatever was taken can be worked with
+			_ = tb.Apply(tb.Index()+1, StampEntry(1<<60, 1<<16), nil)
 			return
 		}
 		if !errors.Is(err, ErrDump) || !bytes.Equal(before, dump(t, tb)) {

@@ -17,13 +17,37 @@ func limits() *rapid.Generator[Limit] {
 	})
 }
 
+// anyLimits draws limits of all algorithms. Windows are 1 ms … 30 days, so that
+// no time here reaches its end.
+func anyLimits() *rapid.Generator[Limit] {
+	return rapid.Custom(func(t *rapid.T) Limit {
+		l := limits().Draw(t, "limit")
+		l.Algorithm = Algorithm(rapid.IntRange(int(TokenBucket), int(Concurrency)).Draw(t, "algorithm"))
+		l.Window = min(l.Window, 30*24*3600*sec)
+		if !l.Algorithm.HasBurst() {
+			l.Burst = l.Amount
+		}
+		return l
+	})
+}
+
+// all is one limit per algorithm.
+func all(amount uint64, window int64) []Limit {
+	var list []Limit
+	for a := TokenBucket; a <= Concurrency; a++ {
+		list = append(list, Limit{Algorithm: a, Amount: amount, Burst: amount, Window: window})
+	}
+	return list
+}
+
 // steps draws how far time moves: mostly what matters to l, at times nothing, back, or wild.
 func steps(l Limit) *rapid.Generator[int64] {
 	token := max(1, l.Window/int64(max(l.Amount, 1)))
 	fill := int64(min(uint64(math.MaxInt64/4), uint64(token)*min(l.Burst, 1<<20)))
 	return rapid.OneOf(
 		rapid.Int64Range(0, 3), rapid.Int64Range(0, 2*token+2), rapid.Int64Range(0, fill/3+2),
-		rapid.Int64Range(0, 2*fill+2), rapid.Int64Range(-token, 0), rapid.SampledFrom([]int64{0, math.MaxInt64 / 2}))
+		rapid.Int64Range(0, 2*fill+2), rapid.Int64Range(-token, 0), rapid.Int64Range(0, l.Window), rapid.Int64Range(l.Window-1, l.Window+1),
+		rapid.Int64Range(0, 2*l.Window), rapid.SampledFrom([]int64{0, math.MaxInt64 / 2}))
 }
 
 // costs draws costs that matter to l.

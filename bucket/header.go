@@ -7,11 +7,12 @@ import (
 
 // The header of a dump, little endian:
 //
-//	slots 4 · time 8 · index 8 · chain 8 · cursor 4 × 4
-//	rules 4, each: policy 8 · version 8 · algorithm 1 · amount 4 · burst 4 · window 8
+//	slots 4 · time 8 · index 8 · chain 8 · cursor 4 × 5
+//	rules 4, each: policy 8 · version 8 · algorithm 1, 0: a free number · amount 4 · burst 4 · window 8 ·
+//	               began 8 · thaw 8 · idle 8 · next 4 · older 1 · aside 1
 //	pages of records 4, each: used 2 · free 2 · next 2
 //	chains of the index 4 · records in them 4
-//	slots, each: held 1 · own ids: head 4, tail 4, count 4 · 1 + bits of dir, 0: none 1 ·
+//	slots, each: held 1 · own ids: head 4, tail 4, count 4 · grants 8 · 1 + bits of dir, 0: none 1 ·
 //	             segments until dir is full, each: depth 1 · cells 4 · count 4
 
 // ErrDump is returned by Restore for a dump that is cut off, damaged, of another
@@ -19,9 +20,9 @@ import (
 var ErrDump = errors.New("bucket: unusable dump")
 
 const (
-	ruleBytes = 33
+	ruleBytes = 63
 	pageBytes = 6
-	slotBytes = 14
+	slotBytes = 22
 
 	maxRestoredCells = 1 << 26 // of one segment: 2.4 GB
 )
@@ -31,17 +32,12 @@ func (s *state) header() []byte {
 	b = le.AppendUint64(b, uint64(s.time))
 	b = le.AppendUint64(b, s.index)
 	b = le.AppendUint64(b, s.chain)
-	for _, n := range []uint32{s.cursor.slot, s.cursor.prefix, s.cursor.cell, s.cursor.record} {
+	for _, n := range []uint32{s.cursor.slot, s.cursor.prefix, s.cursor.cell, s.cursor.record, s.cursor.rule} {
 		b = le.AppendUint32(b, n)
 	}
 	b = le.AppendUint32(b, uint32(len(s.rules.list)))
-	for _, r := range s.rules.list {
-		b = le.AppendUint64(b, r.Policy)
-		b = le.AppendUint64(b, r.Version)
-		b = append(b, byte(r.Limit.Algorithm))
-		b = le.AppendUint32(b, uint32(r.Limit.Amount))
-		b = le.AppendUint32(b, uint32(r.Limit.Burst))
-		b = le.AppendUint64(b, uint64(r.Limit.Window))
+	for i := range s.rules.list {
+		b = s.rules.list[i].header(b)
 	}
 	b = le.AppendUint32(b, uint32(len(s.ids.pool.pages)))
 	for _, g := range s.ids.pool.pages {
@@ -57,15 +53,33 @@ func (s *state) header() []byte {
 	return b
 }
 
-func (s *slot) header(b []byte) []byte {
-	held := byte(0)
-	if s.held {
-		held = 1
+func (v *version) header(b []byte) []byte {
+	b = le.AppendUint64(b, v.Policy)
+	b = le.AppendUint64(b, v.Version)
+	b = append(b, byte(v.Limit.Algorithm))
+	b = le.AppendUint32(b, uint32(v.Limit.Amount))
+	b = le.AppendUint32(b, uint32(v.Limit.Burst))
+	b = le.AppendUint64(b, uint64(v.Limit.Window))
+	b = le.AppendUint64(b, uint64(v.began))
+	b = le.AppendUint64(b, uint64(v.thaw))
+	b = le.AppendUint64(b, uint64(v.idle))
+	b = le.AppendUint32(b, v.next)
+	return append(b, flag(v.older), flag(v.aside))
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
 	}
-	b = append(b, held)
+	return 0
+}
+
+func (s *slot) header(b []byte) []byte {
+	b = append(b, flag(s.held))
 	b = le.AppendUint32(b, s.own.head)
 	b = le.AppendUint32(b, s.own.tail)
 	b = le.AppendUint32(b, s.own.count)
+	b = le.AppendUint64(b, s.grants)
 	if len(s.dir) == 0 {
 		return append(b, 0)
 	}
@@ -86,12 +100,10 @@ func parseHeader(b []byte, slots int) (*state, error) {
 	}
 	s := &state{slots: make([]slot, slots)}
 	s.time, s.index, s.chain = int64(r.u64()), r.u64(), r.u64()
-	s.cursor = cursor{slot: r.u32(), prefix: r.u32(), cell: r.u32(), record: r.u32()}
-	list := make([]Rule, r.counted(uint64(r.u32()), len(b), ruleBytes))
+	s.cursor = cursor{slot: r.u32(), prefix: r.u32(), cell: r.u32(), record: r.u32(), rule: r.u32()}
+	list := make([]version, r.counted(uint64(r.u32()), len(b), ruleBytes))
 	for i := range list {
-		list[i] = Rule{Policy: r.u64(), Version: r.u64(), Limit: Limit{
-			Algorithm: Algorithm(r.u8()), Amount: uint64(r.u32()), Burst: uint64(r.u32()), Window: int64(r.u64()),
-		}.clamped()}
+		list[i].parse(r)
 	}
 	s.rules = newRules(list)
 	s.ids.parse(r)
@@ -102,10 +114,46 @@ func parseHeader(b []byte, slots int) (*state, error) {
 			s.held++
 		}
 	}
-	if r.bad || len(r.b) > 0 || int(s.cursor.slot) >= slots || s.cursor.prefix >= 1<<maxDepth || len(s.rules.numbers) != len(list) {
+	if r.bad || len(r.b) > 0 || int(s.cursor.slot) >= slots || s.cursor.prefix >= 1<<maxDepth || !s.rules.sound() || s.time < 0 {
 		return nil, fmt.Errorf("%w: its header makes no sense", ErrDump)
 	}
 	return s, nil
+}
+
+func (v *version) parse(r *reader) {
+	v.Rule = Rule{Policy: r.u64(), Version: r.u64(), Limit: Limit{
+		Algorithm: Algorithm(r.u8()), Amount: uint64(r.u32()), Burst: uint64(r.u32()), Window: int64(r.u64()),
+	}}
+	v.began, v.thaw, v.idle = int64(r.u64()), int64(r.u64()), int64(r.u64())
+	v.next, v.older, v.aside = r.u32(), r.u8() != 0, r.u8() != 0
+	if v.used() {
+		r.bad = r.bad || !v.Limit.Algorithm.known() || v.Limit.clamped() != v.Limit
+	} else {
+		r.bad = r.bad || *v != version{}
+	}
+}
+
+// sound says whether each policy has one newest version, and each chain only
+// newer ones.
+func (r *rules) sound() bool {
+	seen := 0
+	for i := range r.list {
+		v := &r.list[i]
+		switch {
+		case !v.used():
+			continue
+		case v.aside && v.next != 0 || int(v.next) > len(r.list):
+			return false
+		case v.next != 0:
+			if n := &r.list[v.next-1]; !n.used() || n.aside || !n.older || n.Policy != v.Policy || n.Version <= v.Version || n.began < v.began {
+				return false
+			}
+			seen++
+		case v.aside || r.newest[v.Policy] == uint32(i+1):
+			seen++
+		}
+	}
+	return seen == r.live && (len(r.list) == 0 || r.list[len(r.list)-1].used())
 }
 
 func (d *ids) parse(r *reader) {
@@ -130,6 +178,7 @@ func (d *ids) parse(r *reader) {
 func (s *slot) parse(r *reader) {
 	s.held = r.u8() != 0
 	s.own = queue{head: r.u32(), tail: r.u32(), count: r.u32()}
+	s.grants = r.u64()
 	bits := int(r.u8()) - 1
 	if bits < 0 || bits > maxDepth || r.bad {
 		r.bad = r.bad || bits > maxDepth

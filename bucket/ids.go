@@ -70,9 +70,9 @@ func (d *ids) sessionOf(slot uint16, id *ID, ahead uint32) uint32 {
 }
 
 // standing says what id, of session s, is at now: TooOld, IDReused, Repeated
-// with the result's record, or Denied for an id that has to be judged. It
-// changes nothing.
-func (d *ids) standing(slot uint16, id *ID, s uint32, now int64) (Code, uint32) {
+// with the result's record, or Denied for an id that has to be judged. Only a
+// take tells its content. It changes nothing.
+func (d *ids) standing(slot uint16, id *ID, s uint32, op Op, now int64) (Code, uint32) {
 	if id.Kind == NoID {
 		return Denied, noRecord
 	}
@@ -97,7 +97,7 @@ func (d *ids) standing(slot uint16, id *ID, s uint32, now int64) (Code, uint32) 
 	switch {
 	case n == noRecord:
 		return Denied, noRecord
-	case le.Uint64(d.pool.view(n)[resultContent:]) != id.Content:
+	case op == OpTake && le.Uint64(d.pool.view(n)[resultContent:]) != id.Content && answersOf(d.pool.view(n)) > 0:
 		return IDReused, noRecord
 	}
 	return Repeated, n
@@ -128,11 +128,11 @@ func (d *ids) roomFor(own queue, id *ID, now int64) bool {
 
 // acknowledge obeys id.Acked and drops what has expired of the id's session s,
 // or of the slot's own ids. It returns s, or noRecord if s itself was dropped.
-func (d *ids) acknowledge(s uint32, own *queue, id *ID, now int64) uint32 {
+func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uint32 {
 	if id.Kind == OwnID {
-		d.expireOwn(own, now)
+		d.expireOwn(own, r, now)
 	}
-	if s != noRecord && !d.settle(s, id.Acked, now) {
+	if s != noRecord && !d.settle(s, id.Acked, r, now) {
 		return noRecord
 	}
 	return s
@@ -140,7 +140,7 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, now int64) uint32 {
 
 // settle drops what has expired of session s or is acknowledged by acked, and
 // the session itself once it is idle. It reports whether the session is left.
-func (d *ids) settle(s uint32, acked uint64, now int64) bool {
+func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 	c := d.pool.view(s)
 	q := d.queue(s)
 	w := max(acked, le.Uint64(c[sessionWatermark:]))
@@ -150,7 +150,7 @@ func (d *ids) settle(s uint32, acked uint64, now int64) bool {
 			break
 		}
 		w = max(w, seq)
-		d.pop(&q)
+		d.pop(&q, r, now)
 	}
 	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
 		d.free(s)
@@ -164,17 +164,17 @@ func (d *ids) settle(s uint32, acked uint64, now int64) bool {
 }
 
 // expireOwn drops some of what has expired of a slot's own ids: at least one, if any has.
-func (d *ids) expireOwn(own *queue, now int64) {
+func (d *ids) expireOwn(own *queue, r *rules, now int64) {
 	for range expireAtOnce {
 		if own.head == noRecord || !expired(d.time(own.head), now, Horizon) {
 			return
 		}
-		d.pop(own)
+		d.pop(own, r, now)
 	}
 }
 
-// pop drops the oldest result of q.
-func (d *ids) pop(q *queue) {
+// pop drops the oldest result of q; its answers name their rules no longer.
+func (d *ids) pop(q *queue, r *rules, now int64) {
 	n := q.head
 	c := d.pool.view(n)
 	q.head = le.Uint32(c[resultFollow:])
@@ -182,10 +182,18 @@ func (d *ids) pop(q *queue) {
 	if q.head == noRecord {
 		q.tail = noRecord
 	}
-	for more := le.Uint32(c[resultMore:]); more != noRecord; {
-		next := le.Uint32(d.pool.view(more)[recordNext:])
-		d.pool.give(more)
-		more = next
+	at := d.answers(n)
+	for i := range answersOf(c) {
+		if last := at.n; i > 0 {
+			at.next()
+			if last != n {
+				d.pool.give(last)
+			}
+		}
+		r.unname(getStored(at.view()).rule, now)
+	}
+	if at.n != n {
+		d.pool.give(at.n)
 	}
 	d.free(n)
 }

@@ -2,20 +2,20 @@ package bucket
 
 // tally is what one request asks of one bucket.
 type tally struct {
-	key   Key
-	spent uint64 // sum of the costs asked so far
-	state level  // at the time of judging, under use; after a charge: what is left
+	site
+	spent uint64 // sum of the costs that are to be charged so far
+	view  level  // of site at the time of judging; after a charge: what is left
 	seg   *segment
 	off   int    // of the cell in seg
 	use   uint32 // index in uses
-	slot  uint16
-	found bool // there is a cell
-	fresh bool // absent or full
+	found bool   // there is a cell
+	firm  bool   // a take that is no shadow spends here
 }
 
 // verdict is what one take gets, before it is known what the whole request gets.
 type verdict struct {
 	retry  int64
+	extra  uint64 // see kind.spend
 	tally  int
 	reason Reason
 }
@@ -27,6 +27,7 @@ type judge struct {
 	tallies  []tally
 	verdicts []verdict
 	stored   []stored
+	permit   [1]ask // of a release or a renewal
 }
 
 // decide judges one request at t.judge.now and appends its Result to out. With commit
@@ -34,19 +35,20 @@ type judge struct {
 func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 	asks := w.asks[j.first : j.first+j.count]
 	r := Result{Code: NotHeld, First: int32(len(out.Answers)), SlotTime: t.judge.now}
-	if t.holdsAll(j, asks) {
-		s := t.ids.sessionOf(j.home, &j.id, j.session)
-		if commit {
-			s = t.ids.acknowledge(s, &t.slots[j.home].own, &j.id, t.judge.now)
-		}
-		t.judge.session = s
+	switch {
+	case !t.holdsAll(j, asks):
+	case j.op == OpRelease || j.op == OpRenew:
+		r.Code = t.permit(j, &asks[0], w.uses, out)
+	default:
 		var kept uint32
-		r.Code, kept = t.ids.standing(j.home, &j.id, s, t.judge.now)
-		switch r.Code {
-		case Repeated:
+		r.Code, kept = t.standing(j, commit)
+		switch {
+		case j.op != OpTake:
+			r.Code = t.giveBack(j, r.Code, kept, out)
+		case r.Code == Repeated:
 			r.SlotTime = t.ids.time(kept)
-			t.repeat(kept, out)
-		case Denied:
+			r.Code = t.repeat(kept, asks, w.uses, out)
+		case r.Code == Denied:
 			r.Code = t.fresh(j, asks, w.uses, out, commit)
 		}
 	}
@@ -66,33 +68,41 @@ func (t *Table) holdsAll(j *job, asks []ask) bool {
 	return true
 }
 
-// repeat appends the stored answers of result n to out.
-func (t *Table) repeat(n uint32, out *Results) {
-	t.judge.stored = t.ids.recall(n, t.judge.stored[:0])
-	for _, s := range t.judge.stored {
-		rule := t.rules.rule(s.rule)
-		out.Answers = append(out.Answers, Answer{
-			Rule: *rule, Allowed: true, Capacity: rule.Limit.Capacity(),
-			Remaining: uint64(s.remaining), ResetAfter: s.reset,
-		})
+// standing says what j's id is, see ids.standing; with commit it obeys its
+// acknowledgement.
+func (t *Table) standing(j *job, commit bool) (Code, uint32) {
+	s := t.ids.sessionOf(j.home, &j.id, j.session)
+	if commit {
+		s = t.ids.acknowledge(s, &t.slots[j.home].own, &j.id, &t.rules, t.judge.now)
 	}
+	t.judge.session = s
+	return t.ids.standing(j.home, &j.id, s, j.op, t.judge.now)
 }
 
 // fresh judges a request that was not admitted before.
 func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool) Code {
-	code, cost := t.weigh(asks, uses), uint64(0)
+	if !t.current(asks, uses, commit) {
+		return PolicyStale
+	}
+	code, cost := t.weigh(asks, uses, commit), uint64(0)
+	if code == PolicyStale {
+		return code
+	}
 	for i := range t.judge.tallies {
 		k := &t.judge.tallies[i]
-		cost += k.spent
-		if code == Admitted && j.noNew && k.fresh && k.spent > 0 {
-			return StoreFull
+		if j.noNew && k.spent > 0 && k.untouched(uses, t.judge.now) {
+			if code == Admitted && k.firm {
+				return StoreFull
+			}
+			k.spent = 0 // shadows make no new bucket either
 		}
+		cost += k.spent
 	}
 	if code == Admitted && cost > 0 && !t.ids.roomFor(t.slots[j.home].own, &j.id, t.judge.now) {
 		return StoreFull
 	}
 	if code == Admitted {
-		t.charge(uses, commit)
+		t.charge(asks, uses, commit)
 	}
 	first := len(out.Answers)
 	t.answer(asks, uses, out)
@@ -102,33 +112,73 @@ func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool)
 	return code
 }
 
-// weigh fills the tallies and verdicts of a request: Admitted if all takes pass.
-// Takes on one bucket are weighed together, each with those before it; a look
-// asks for one token more than they.
-func (t *Table) weigh(asks []ask, uses []use) Code {
+// untouched says whether a bucket is as good as absent.
+func (k *tally) untouched(uses []use, now int64) bool {
+	l := &uses[k.use].Limit
+	return !k.found || l.kind().fresh(&k.site, l, now)
+}
+
+// current says whether no take names an older version of a policy than is known
+// here, or than another take does. With commit, newer ones are cut over to.
+func (t *Table) current(asks []ask, uses []use, commit bool) bool {
+	known := true
+	for i := range asks {
+		u := &uses[asks[i].use]
+		if t.rules.stand(u) == staleRule {
+			return false
+		}
+		known = known && u.ref != 0
+	}
+	if known {
+		return true
+	}
+	for i := range asks {
+		for k := range asks[:i] {
+			a, b := &uses[asks[i].use], &uses[asks[k].use]
+			if a.Policy == b.Policy && a.Version != b.Version {
+				return false
+			}
+		}
+	}
+	for i := range asks {
+		if u := &uses[asks[i].use]; commit && t.rules.stand(u) == newerRule {
+			t.rules.refer(u, t.judge.now)
+		}
+	}
+	return true
+}
+
+// weigh fills the tallies and verdicts of a request: Admitted if all takes pass
+// that are no shadows. Takes on one bucket are weighed together, each with those
+// before it; a look asks for one token more than they. PolicyStale: two takes on
+// one bucket name different rules.
+func (t *Table) weigh(asks []ask, uses []use, commit bool) Code {
 	v := &t.judge
 	v.tallies, v.verdicts = v.tallies[:0], v.verdicts[:0]
 	code := Admitted
 	for i := range asks {
 		a := &asks[i]
-		at := t.tally(a, uses)
+		at := t.tally(a, uses, commit)
+		if at < 0 {
+			return PolicyStale
+		}
 		k := &v.tallies[at]
 		limit := &uses[k.use].Limit
-		k.spent += min(a.cost, MaxAmount+1)
-		need := k.spent
-		if a.cost == 0 {
-			need++
-		}
 		d := verdict{tally: at}
+		need := k.spent + max(a.cost, 1)
 		switch {
 		case limit.Amount == 0:
 			d.reason, d.retry = ReasonNothingAllowed, -1
 		case need > limit.Capacity():
 			d.reason, d.retry = ReasonCostExceedsCapacity, -1
-		case need > uint64(k.state.tokens):
-			d.reason, d.retry = ReasonRateLimited, limit.wait(k.state, need, t.judge.now)
+		case need > limit.kind().room(limit, k.view, v.now):
+			d.reason, d.retry = ReasonRateLimited, limit.kind().wait(&k.site, limit, k.view, need, v.now)
 		}
-		if d.reason != ReasonNone {
+		if d.reason == ReasonNone || !a.shadow {
+			k.spent += a.cost
+			k.firm = k.firm || !a.shadow && a.cost > 0
+		}
+		if d.reason != ReasonNone && !a.shadow {
 			code = Denied
 		}
 		v.verdicts = append(v.verdicts, d)
@@ -136,8 +186,8 @@ func (t *Table) weigh(asks []ask, uses []use) Code {
 	return code
 }
 
-// tally is the index of the tally of a's bucket, under a's rule from here on.
-func (t *Table) tally(a *ask, uses []use) int {
+// tally is the index of the tally of a's bucket; −1: it is under another rule.
+func (t *Table) tally(a *ask, uses []use, commit bool) int {
 	v := &t.judge
 	for i := range v.tallies {
 		k := &v.tallies[i]
@@ -145,57 +195,73 @@ func (t *Table) tally(a *ask, uses []use) int {
 			continue
 		}
 		if k.use != a.use && uses[k.use].Rule != uses[a.use].Rule {
-			k.state = uses[k.use].Limit.rebase(k.state, &uses[a.use].Limit, t.judge.now)
+			return -1
 		}
-		k.use = a.use
 		return i
 	}
-	v.tallies = append(v.tallies, t.look(a, &uses[a.use]))
-	return len(v.tallies) - 1
+	at := len(v.tallies)
+	if at == cap(v.tallies) {
+		v.tallies = append(v.tallies, tally{})
+	}
+	v.tallies = v.tallies[:at+1]
+	k := &v.tallies[at]
+	*k = tally{use: a.use}
+	k.s, k.key, k.slot, k.commit = &t.state, a.key, a.slot, commit
+	t.look(k, &uses[a.use])
+	return at
 }
 
-// look finds a's bucket and its level at now. An absent one is full.
-func (t *Table) look(a *ask, u *use) tally {
-	k := tally{key: a.key, use: a.use, slot: a.slot, fresh: true}
-	if k.seg = t.slots[a.slot].segment(a.key); k.seg != nil {
-		k.off, k.found = k.seg.find(a.key)
+// look finds k's bucket and its view at now. With commit a cell under another
+// rule is moved to u's.
+func (t *Table) look(k *tally, u *use) {
+	now := t.judge.now
+	if k.seg = t.slots[k.slot].segment(k.key); k.seg != nil {
+		k.off, k.found = k.seg.find(k.key)
 	}
 	if !k.found {
-		k.state = u.Limit.full(t.judge.now)
-		return k
+		k.raw = u.Limit.kind().blank(&u.Limit, now)
+		k.view = u.Limit.kind().view(&k.site, &u.Limit, now)
+		return
 	}
-	state, ref := k.seg.read(k.off)
-	if u.ref == 0 {
-		u.ref = t.rules.numbers[u.Rule]
+	var ref uint32
+	k.raw, ref = k.seg.read(k.off)
+	switch {
+	case ref == u.ref && ref != 0:
+		k.thaw = t.rules.list[ref-1].thaw
+	case k.commit:
+		k.reprice(k.seg, k.off, ref, u, now)
+	default:
+		k.price(ref, u, now)
 	}
-	if ref == u.ref {
-		k.state = u.Limit.advance(state, t.judge.now)
-		k.fresh = uint64(k.state.tokens) >= u.Limit.Capacity()
-		return k
-	}
-	old := &t.rules.rule(ref).Limit
-	k.fresh = old.fresh(state, t.judge.now)
-	k.state = old.rebase(state, &u.Limit, t.judge.now)
-	return k
+	k.view = u.Limit.kind().view(&k.site, &u.Limit, now)
 }
 
-// charge takes what was asked from each bucket; the tallies then hold what is left.
-func (t *Table) charge(uses []use, commit bool) {
+// charge takes from each bucket what it can afford; the tallies then hold what
+// is left.
+func (t *Table) charge(asks []ask, uses []use, commit bool) {
+	for i := range asks {
+		d := &t.judge.verdicts[i]
+		k := &t.judge.tallies[d.tally]
+		if d.reason != ReasonNone || k.spent == 0 && asks[i].cost > 0 {
+			continue
+		}
+		limit := &uses[k.use].Limit
+		k.view, d.extra = limit.kind().spend(&k.site, limit, k.view, asks[i].cost, t.judge.now)
+	}
+	if !commit {
+		return
+	}
 	resized := false // then the offsets found before no longer count
 	for i := range t.judge.tallies {
 		k := &t.judge.tallies[i]
 		if k.spent == 0 {
 			continue
 		}
-		k.state.tokens -= uint32(k.spent)
-		if !commit {
-			continue
-		}
-		ref := t.rules.refer(&uses[k.use])
+		ref := t.rules.refer(&uses[k.use], t.judge.now)
 		sl := &t.slots[k.slot]
 		if !k.found {
-			sl.insert(k.key, k.state, ref)
-			t.buckets++
+			sl.insert(k.key, k.raw, ref)
+			t.entered(k.slot, k.key, ref)
 			resized = true
 			continue
 		}
@@ -203,34 +269,6 @@ func (t *Table) charge(uses []use, commit bool) {
 			k.seg = sl.segment(k.key)
 			k.off, _ = k.seg.find(k.key)
 		}
-		k.seg.write(k.off, k.key, k.state, ref)
+		k.seg.write(k.off, k.key, k.raw, ref)
 	}
-}
-
-// answer appends the answer of each take to out.
-func (t *Table) answer(asks []ask, uses []use, out *Results) {
-	for i := range asks {
-		d := &t.judge.verdicts[i]
-		k := &t.judge.tallies[d.tally]
-		limit := &uses[k.use].Limit
-		rule := &uses[asks[i].use].Rule
-		capacity := rule.Limit.Capacity()
-		out.Answers = append(out.Answers, Answer{
-			Rule: *rule, Allowed: d.reason == ReasonNone, Reason: d.reason,
-			Capacity: capacity, Remaining: min(uint64(k.state.tokens), capacity),
-			ResetAfter: limit.wait(k.state, limit.Capacity(), t.judge.now), RetryAfter: d.retry,
-		})
-	}
-}
-
-// remember keeps the answers of an admitted request under its id.
-func (t *Table) remember(j *job, asks []ask, uses []use, answers []Answer) {
-	v := &t.judge
-	v.stored = v.stored[:0]
-	for i := range answers {
-		v.stored = append(v.stored, stored{
-			rule: t.rules.refer(&uses[asks[i].use]), remaining: uint32(answers[i].Remaining), reset: answers[i].ResetAfter,
-		})
-	}
-	t.ids.keep(j.home, &t.slots[j.home].own, &j.id, v.session, v.stored, t.judge.now)
 }

@@ -79,7 +79,7 @@ func TestCollidingKeysOnlyCostTime(t *testing.T) {
 	var s slot
 	const keys = 2 * maxCells
 	for n := range uint64(keys) {
-		s.insert(Key{Hi: 0, Lo: n << 50}, level{tokens: 1}, 1)
+		s.insert(Key{Hi: 0, Lo: n << 50}, level{a: 1}, 1)
 	}
 	if s.count != keys || s.bits() > maxDepth {
 		t.Fatalf("%d buckets, %d bits", s.count, s.bits())

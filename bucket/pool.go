@@ -1,16 +1,16 @@
 package bucket
 
-// A record is 64 bytes in a page of the pool. Its number is place + 1; 0 is none.
+// A record is 96 bytes in a page of the pool. Its number is place + 1; 0 is none.
 const (
-	recordSize    = 64
+	recordSize    = 96
 	pageRecords   = 1024
-	recordPage    = pageRecords * recordSize // 64 KiB
+	recordPage    = pageRecords * recordSize // 96 KiB
 	noRecord      = 0
 	recordNext    = 0 // of a free record: the next free one of its page, by place + 1
 	recordPageLog = 10
 )
 
-// pool holds the records of request ids in pages without a pointer. The lowest
+// pool holds the records of request ids, logs and permits in pages without a pointer. The lowest
 // page with room is used first, so that a pool grown by a burst drains from its
 // end and gives pages back.
 type pool struct {

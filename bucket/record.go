@@ -6,8 +6,10 @@ import "math/bits"
 //
 //	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count
 //	result    0 next  4 tag  6 slot  8 session or key.Hi  16 sequence or key.Lo  24 content  32 time  40 follow  44 more  48 answer
-//	more      0 next  16 answer  32 answer  48 answer
-//	answer    0 reset after  8 remaining  12 rule
+//	more      0 next  48 answer
+//	answer    see results.go
+//	permit    see permit.go
+//	log       see logrecord.go
 const (
 	recordTag  = 4 // kind, and of a result its number of answers << kindBits
 	recordSlot = 6
@@ -24,19 +26,18 @@ const (
 	resultFollow  = 40 // the next younger result of the queue
 	resultMore    = 44 // the record that holds further answers
 	resultAnswer  = 48
-	moreAnswer    = 16
-	answerSize    = 16
 
-	kindBits = 2
+	kindBits = 3
 )
 
 type recordKind uint16
 
 const (
-	plainRecord recordKind = iota // free, or of further answers
+	plainRecord recordKind = iota // free, of further answers, or of a log
 	sessionRecord
 	clientResult
 	ownResult
+	permitRecord
 )
 
 func kindOf(c []byte) recordKind { return recordKind(le.Uint16(c[recordTag:]) & (1<<kindBits - 1)) }
@@ -55,11 +56,15 @@ func name(c []byte, kind recordKind, answers int, slot uint16, a, b uint64) {
 func recordHash(c []byte) uint64 {
 	kind := kindOf(c)
 	b := le.Uint64(c[recordB:])
-	if kind == sessionRecord {
-		b = 0 // the watermark is there
+	if !kind.hasB() {
+		b = 0
 	}
 	return nameHash(kind, le.Uint16(c[recordSlot:]), le.Uint64(c[recordA:]), b)
 }
+
+// hasB says whether the second word is part of what a record stands for. A
+// session has its watermark there, a permit its token.
+func (k recordKind) hasB() bool { return k != sessionRecord && k != permitRecord }
 
 func nameHash(kind recordKind, slot uint16, a, b uint64) uint64 {
 	return fold(fold(fold(uint64(kind)<<16|uint64(slot), a), b), 0)
@@ -96,7 +101,7 @@ func (d *ids) walk(n uint32, kind recordKind, slot uint16, a, b uint64) uint32 {
 // named says whether c stands for the name.
 func named(c []byte, kind recordKind, slot uint16, a, b uint64) bool {
 	return kindOf(c) == kind && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == a &&
-		(kind == sessionRecord || le.Uint64(c[recordB:]) == b)
+		(!kind.hasB() || le.Uint64(c[recordB:]) == b)
 }
 
 // free drops record n, which stands for something, from the index and the pool.

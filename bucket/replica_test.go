@@ -200,13 +200,15 @@ func TestFreshBucketEqualsNoBucket(t *testing.T) {
 		kept.entry(slots)
 		for range rapid.IntRange(1, 40).Draw(t, "entries") {
 			now := w.stamp(t, swept.table.Time())
-			var reqs []Request
-			for range rapid.IntRange(1, 3).Draw(t, "requests") {
-				reqs = append(reqs, w.request(t))
-			}
 			swept.entry(StampEntry(now, 1000))
 			kept.entry(StampEntry(now, 0))
-			if diff := cmp.Diff(kept.apply(now, reqs...), swept.apply(now, reqs...)); diff != "" {
+			var reqs []Request
+			for range rapid.IntRange(1, 3).Draw(t, "requests") {
+				reqs = append(reqs, w.request(t, swept.table))
+			}
+			want, got := kept.apply(now, reqs...), swept.apply(now, reqs...)
+			w.granted(reqs, got)
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("(-kept +swept)\n%s", diff)
 			}
 		}

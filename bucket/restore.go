@@ -25,6 +25,10 @@ func (t *Table) Restore(r io.Reader) error {
 	if err := s.readBlocks(r); err != nil {
 		return err
 	}
+	if err := s.verify(); err != nil {
+		return err
+	}
+	s.phaseZero = t.phaseZero
 	t.state = *s
 	return nil
 }
@@ -75,7 +79,7 @@ func (s *state) readBlocks(r io.Reader) error {
 		var err error
 		s.slots[i].segments(func(_ int, g *segment) {
 			if err == nil {
-				err = s.readSegment(r, g)
+				err = s.readSegment(r, uint16(i), g)
 			}
 		})
 		if err != nil {
@@ -95,14 +99,16 @@ func (s *state) readBlocks(r io.Reader) error {
 	return nil
 }
 
-func (s *state) readSegment(r io.Reader, g *segment) error {
+func (s *state) readSegment(r io.Reader, slot uint16, g *segment) error {
 	if err := g.block.read(r, int(g.cells)*cellSize); err != nil {
 		return err
 	}
 	var used uint32
 	g.each(func(cell []byte) {
-		if int(le.Uint32(cell[cellRef:])) <= len(s.rules.list) {
+		if ref := le.Uint32(cell[cellRef:]); s.rules.version(ref).used() {
 			used++
+			s.rules.name(ref)
+			s.homes.add(slot, Key{Hi: le.Uint64(cell[cellHi:])}, 1)
 		}
 	})
 	if used != g.count {

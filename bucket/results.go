@@ -1,19 +1,15 @@
 package bucket
 
-// stored is what is kept of one answer of an admitted request; the rest follows
-// from its being admitted and from the rule.
-type stored struct {
-	rule      uint32
-	remaining uint32
-	reset     int64
-}
-
-// keep stores the answers of an admitted request under id, at now; s is the
-// record of the id's session, or noRecord.
-func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, now int64) {
+// keep stores the answers of an admitted request under id, at now, and returns
+// the record; s is that of the id's session, or noRecord. The id has a kind.
+func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, r *rules, now int64) (n uint32) {
+	for i := range answers {
+		r.name(answers[i].rule)
+	}
 	switch id.Kind {
 	case OwnID:
-		d.push(own, d.result(ownResult, slot, id.Own.Hi, id.Own.Lo, id.Content, answers, now))
+		n = d.result(ownResult, slot, id.Own.Hi, id.Own.Lo, id.Content, answers, now)
+		d.push(own, n)
 	case ClientID:
 		if s == noRecord {
 			s = d.newSession(slot, id)
@@ -21,16 +17,18 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 		q := d.queue(s)
 		if q.count >= MaxSessionResults {
 			seq := d.sequence(q.head)
-			d.pop(&q)
+			d.pop(&q, r, now)
 			c := d.pool.edit(s)
 			le.PutUint64(c[sessionWatermark:], max(seq, le.Uint64(c[sessionWatermark:])))
 		}
-		d.push(&q, d.result(clientResult, slot, id.Session, id.Sequence, id.Content, answers, now))
+		n = d.result(clientResult, slot, id.Session, id.Sequence, id.Content, answers, now)
+		d.push(&q, n)
 		d.setQueue(s, q)
 		c := d.pool.edit(s)
 		le.PutUint64(c[sessionHighest:], max(id.Sequence, le.Uint64(c[sessionHighest:])))
 		le.PutUint64(c[sessionLast:], uint64(now))
 	}
+	return n
 }
 
 func (d *ids) newSession(slot uint16, id *ID) uint32 {
@@ -47,45 +45,15 @@ func (d *ids) result(kind recordKind, slot uint16, a, b, content uint64, answers
 	name(c, kind, len(answers), slot, a, b)
 	le.PutUint64(c[resultContent:], content)
 	le.PutUint64(c[resultTime:], uint64(now))
-	more, off := n, resultAnswer
+	at, link := n, resultMore
 	for i := range answers {
-		if off == recordSize {
+		if i > 0 {
 			next := d.pool.take()
-			link := recordNext
-			if more == n {
-				link = resultMore
-			}
-			le.PutUint32(d.pool.edit(more)[link:], next)
-			more, off = next, moreAnswer
+			le.PutUint32(d.pool.edit(at)[link:], next)
+			at, link = next, recordNext
 		}
-		putStored(d.pool.edit(more)[off:], answers[i])
-		off += answerSize
+		putStored(d.pool.edit(at)[resultAnswer:], &answers[i])
 	}
 	d.index.add(&d.pool, n, nameHash(kind, slot, a, b))
 	return n
-}
-
-// recall appends the answers of result n to dst.
-func (d *ids) recall(n uint32, dst []stored) []stored {
-	c := d.pool.view(n)
-	off, link := resultAnswer, resultMore
-	for range answersOf(c) {
-		if off == recordSize {
-			c = d.pool.view(le.Uint32(c[link:]))
-			off, link = moreAnswer, recordNext
-		}
-		dst = append(dst, getStored(c[off:]))
-		off += answerSize
-	}
-	return dst
-}
-
-func putStored(c []byte, a stored) {
-	le.PutUint64(c, uint64(a.reset))
-	le.PutUint32(c[8:], a.remaining)
-	le.PutUint32(c[12:], a.rule)
-}
-
-func getStored(c []byte) stored {
-	return stored{reset: int64(le.Uint64(c)), remaining: le.Uint32(c[8:]), rule: le.Uint32(c[12:])}
 }

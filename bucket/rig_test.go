@@ -102,3 +102,13 @@ func written(tb tester, d *Dump) []byte {
 func spread(n uint64) Key {
 	return Key{Hi: fold(1, n), Lo: fold(2, n)}
 }
+
+// restored is a table made of t's dump.
+func restored(tb tester, t *Table) *Table {
+	tb.Helper()
+	other := NewTable(t.Slots())
+	if err := other.Restore(bytes.NewReader(dump(tb, t))); err != nil {
+		tb.Fatal(err)
+	}
+	return other
+}

@@ -10,12 +10,12 @@ import (
 const (
 	cellSize = 36
 
-	cellRef    = 0
-	cellHi     = 4
-	cellLo     = 12
-	cellLast   = 20
-	cellTokens = 28
-	cellRem    = 32
+	cellRef  = 0
+	cellHi   = 4
+	cellLo   = 12
+	cellLast = 20
+	cellA    = 28
+	cellB    = 32
 )
 
 var le = binary.LittleEndian
@@ -61,9 +61,9 @@ func (s *segment) find(k Key) (off int, ok bool) {
 func (s *segment) read(off int) (level, uint32) {
 	c := s.buf[off : off+cellSize : off+cellSize]
 	return level{
-		last:   int64(le.Uint64(c[cellLast:])),
-		tokens: le.Uint32(c[cellTokens:]),
-		rem:    le.Uint32(c[cellRem:]),
+		last: int64(le.Uint64(c[cellLast:])),
+		a:    le.Uint32(c[cellA:]),
+		b:    le.Uint32(c[cellB:]),
 	}, le.Uint32(c[cellRef:])
 }
 
@@ -75,8 +75,8 @@ func (s *segment) write(off int, k Key, l level, ref uint32) {
 	le.PutUint64(c[cellHi:], k.Hi)
 	le.PutUint64(c[cellLo:], k.Lo)
 	le.PutUint64(c[cellLast:], uint64(l.last))
-	le.PutUint32(c[cellTokens:], l.tokens)
-	le.PutUint32(c[cellRem:], l.rem)
+	le.PutUint32(c[cellA:], l.a)
+	le.PutUint32(c[cellB:], l.b)
 }
 
 // key returns the key of the cell at off, not ok if the cell is empty.

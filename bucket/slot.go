@@ -10,6 +10,8 @@ type slot struct {
 	count int // buckets
 	held  bool
 	own   queue // results under callers' own ids, oldest first
+
+	grants uint64 // the fencing token of the newest permit
 }
 
 // bits is n of a dir of 2^n entries.

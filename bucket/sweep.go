@@ -1,7 +1,8 @@
 package bucket
 
-// The sweep drops what is as good as absent: fresh buckets, and what the ids'
-// times let go. It moves on with each entry, so that it is the same everywhere.
+// The sweep drops what is as good as absent: fresh buckets, what the ids' times
+// let go, and rules that nothing names. It brings buckets to the newest version
+// of their policy. It moves on with each entry, so that it is the same everywhere.
 const (
 	sweepPerEntry   = 8 // cells visited after a requests entry …
 	sweepPerTake    = 3 // … and for each of its takes
@@ -15,11 +16,27 @@ type cursor struct {
 	prefix uint32 // of the segment: leading maxDepth bits of the keys
 	cell   uint32
 	record uint32
+	rule   uint32
 }
 
 func (s *state) sweep(cells, records int) {
 	s.sweepCells(cells)
 	s.sweepRecords(records)
+	s.sweepRules(1 + records/4)
+}
+
+func (s *state) sweepRules(n int) {
+	for range n {
+		if len(s.rules.list) == 0 {
+			return
+		}
+		c := &s.cursor
+		if int(c.rule) >= len(s.rules.list) {
+			c.rule = 0
+		}
+		c.rule++ // the number of the rule
+		s.rules.visit(c.rule, s.time)
+	}
 }
 
 func (s *state) sweepCells(n int) {
@@ -50,16 +67,36 @@ func (s *state) sweepSegment(sl *slot, g *segment, n int) int {
 	c := &s.cursor
 	for ; n > 0 && c.cell < g.cells; n-- {
 		off := int(c.cell) * cellSize
-		l, ref := g.read(off)
-		if ref == 0 || !s.rules.rule(ref).Limit.fresh(l, s.time) {
+		if !s.sweepCell(g, off) {
 			c.cell++
-			continue
-		}
-		g.remove(off) // may move another cell here: look again
-		sl.count--
-		s.buckets--
+		} // else another cell may be here now: look again
 	}
 	return n
+}
+
+// sweepCell brings the cell at off to the newest version of its policy, drops it
+// if it is fresh, and reports whether it did.
+func (s *state) sweepCell(g *segment, off int) bool {
+	raw, ref := g.read(off)
+	if ref == 0 {
+		return false
+	}
+	if v := s.rules.version(ref); v.next == 0 && v.Limit.Algorithm == TokenBucket && !v.Limit.fresh(raw, s.time) {
+		return false // most are like this
+	}
+	key, _ := g.key(off)
+	x, u := &s.bench.site, &s.bench.use
+	slot := uint16(s.cursor.slot)
+	*x = site{s: s, key: key, slot: slot, commit: true}
+	s.renew(x, u, g, off)
+	k := u.Limit.kind()
+	if !k.fresh(x, &u.Limit, s.time) {
+		return false
+	}
+	k.free(x)
+	g.remove(off)
+	s.left(slot, key, u.ref)
+	return true
 }
 
 func (s *state) nextSlot() {
@@ -96,9 +133,9 @@ func (s *state) sweepRecords(n int) {
 		r := p.view(c.record)
 		switch kindOf(r) {
 		case sessionRecord:
-			s.ids.settle(c.record, 0, s.time)
+			s.ids.settle(c.record, 0, &s.rules, s.time)
 		case ownResult:
-			s.ids.expireOwn(&s.slots[le.Uint16(r[recordSlot:])].own, s.time)
+			s.ids.expireOwn(&s.slots[le.Uint16(r[recordSlot:])].own, &s.rules, s.time)
 		}
 	}
 }

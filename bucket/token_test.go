@@ -10,17 +10,22 @@ import (
 
 func TestTakeEqualsOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := limits().Draw(t, "limit")
+		limit := anyLimits().Draw(t, "limit")
 		rule := Rule{Policy: 1, Version: 1, Limit: limit}
 		g := newRig(t, 2)
 		o := newOracle(limit, 0)
 		now := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "takes") {
-			stamp := later(now, steps(limit).Draw(t, "step"))
+			stamp := min(later(now, steps(limit).Draw(t, "step")), 1<<61)
 			now = max(now, stamp)
 			cost := costs(limit).Draw(t, "cost")
 			want := o.take(rule, now, min(cost, MaxAmount+1))
-			if diff := cmp.Diff(want, g.take(stamp, limit, cost)); diff != "" {
+			got := g.take(stamp, limit, cost)
+			if named := limit.Algorithm == Concurrency && got.Allowed && cost > 0; named != (got.PermitID != 0 && got.FencingToken != 0) {
+				t.Fatalf("cost %d at %d: %+v", cost, now, got)
+			}
+			got.PermitID, got.FencingToken = 0, 0
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("cost %d at %d: (-oracle +table)\n%s", cost, now, diff)
 			}
 		}
@@ -32,13 +37,13 @@ func TestLevelIsOneLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := limits().Draw(t, "limit")
 		s := limit.full(0)
-		s.tokens -= uint32(rapid.Uint64Range(1, limit.Burst).Draw(t, "taken"))
+		s.a -= uint32(rapid.Uint64Range(1, limit.Burst).Draw(t, "taken"))
 		at, now := s, int64(0)
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			now = max(now, later(now, steps(limit).Draw(t, "step")))
 			at = limit.advance(at, now)
 			once := limit.advance(s, now)
-			if full := uint64(once.tokens) == limit.Burst; full != limit.fresh(s, now) || full != limit.fresh(at, now) {
+			if full := uint64(once.a) == limit.Burst; full != limit.fresh(s, now) || full != limit.fresh(at, now) {
 				t.Fatalf("full %v at %d, fresh %v and %v", full, now, limit.fresh(s, now), limit.fresh(at, now))
 			} else if full {
 				return
@@ -46,8 +51,8 @@ func TestLevelIsOneLine(t *testing.T) {
 			if at != once {
 				t.Fatalf("at %d: step by step %+v, at once %+v", now, at, once)
 			}
-			if uint64(at.rem) >= limit.Amount {
-				t.Fatalf("rem %d of amount %d", at.rem, limit.Amount)
+			if uint64(at.b) >= limit.Amount {
+				t.Fatalf("rem %d of amount %d", at.b, limit.Amount)
 			}
 		}
 	})
@@ -55,10 +60,10 @@ func TestLevelIsOneLine(t *testing.T) {
 
 // drained draws a table with one bucket that takes and time have moved somewhere.
 func drained(t *rapid.T) (g *rig, limit Limit, now int64) {
-	limit = limits().Draw(t, "limit")
+	limit = anyLimits().Draw(t, "limit")
 	g = newRig(t, 2)
 	for range rapid.IntRange(1, 10).Draw(t, "before") {
-		now = max(now, min(later(now, steps(limit).Draw(t, "step")), math.MaxInt64/2))
+		now = max(now, min(later(now, steps(limit).Draw(t, "step")), 1<<61))
 		g.take(now, limit, costs(limit).Draw(t, "cost"))
 	}
 	return g, limit, now
@@ -151,35 +156,44 @@ func TestBucketIsFreshAtResetAfter(t *testing.T) {
 	})
 }
 
-// TestChangedLimitEqualsOracle gives one bucket other rules as it goes.
+// TestChangedLimitEqualsOracle gives one bucket other limits as it goes, of other
+// algorithms too; each take names the newest version.
 func TestChangedLimitEqualsOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := limits().Draw(t, "limit")
+		limit := anyLimits().Draw(t, "limit")
 		g := newRig(t, 2)
 		o := newOracle(limit, 0)
-		stored := *newOracle(limit, 0) // as the table keeps it: only a charge changes the rule
 		now, version := int64(0), uint64(1)
 		for range rapid.IntRange(1, 30).Draw(t, "takes") {
-			now = max(now, later(now, steps(limit).Draw(t, "step")))
-			if rapid.Bool().Draw(t, "change") {
-				limit = limits().Draw(t, "limit")
-				version++
-			}
+			now = max(now, min(later(now, steps(limit).Draw(t, "step")), 1<<60))
 			cost := costs(limit).Draw(t, "cost")
+			if rapid.IntRange(0, 2).Draw(t, "change") == 0 {
+				old := limit
+				if limit = anyLimits().Draw(t, "limit"); rapid.Bool().Draw(t, "same algorithm") {
+					limit.Algorithm = old.Algorithm
+				}
+				if !limit.Algorithm.HasBurst() {
+					limit.Burst = limit.Amount
+				}
+				version++
+				o.advance(now)
+				if g.table.Rules() > 0 {
+					g.entry(CutoverEntry(now, []Rule{{1, version, limit}}))
+					o.change(limit, max(o.thaw, after(now, old.fill())))
+				} else {
+					o = newOracle(limit, now)
+				}
+				now += rapid.SampledFrom([]int64{0, 1, ms, limit.Window / 2}).Draw(t, "wait")
+			}
 			rule := Rule{Policy: 1, Version: version, Limit: limit}
-			*o = oracle{limit: stored.limit, level: rat(0).Set(stored.level), at: stored.at}
-			o.advance(now)
-			if o.limit != limit {
-				o.change(limit)
-			}
 			want := o.take(rule, now, min(cost, MaxAmount+1))
-			if want.Allowed && cost > 0 {
-				stored = oracle{limit: o.limit, level: rat(0).Set(o.level), at: o.at}
-			}
 			r := Request{Home: 1, Takes: []Take{{Slot: 1, Key: Key{1, 1}, Rule: rule, Cost: cost}}}
-			if diff := cmp.Diff(want, g.apply(now, r).Answers[0]); diff != "" {
+			got := g.apply(now, r).Answers[0]
+			got.PermitID, got.FencingToken = 0, 0
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("at %d: (-oracle +table)\n%s", now, diff)
 			}
 		}
+		checkBooks(t, g.table)
 	})
 }

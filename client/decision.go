@@ -23,19 +23,27 @@ func (d *Decision) set(p *pb.Decision) {
 			Allowed: p.Allowed, Limit: p.Limit, Remaining: p.Remaining,
 			ResetAfter: time.Duration(p.ResetAfterNs), RetryAfter: time.Duration(p.RetryAfterNs), Delay: time.Duration(p.DelayNs),
 			PolicyID: p.PolicyId, PolicyVersion: p.PolicyVersion, Reason: p.Reason,
+			PermitID: p.PermitId, FencingToken: p.FencingToken,
 		},
+		Limits:   answers(p.Limits),
 		Degraded: p.Degraded, Uncommitted: p.Uncommitted,
 		Group: p.Group, Epoch: p.Epoch, Term: p.Term, Index: p.Index, SlotTime: time.Duration(p.SlotTimeNs),
 	}
-	if len(p.Limits) == 0 {
-		return
+}
+
+// answers copies what single policies say; nil for none.
+func answers(limits []*pb.LimitDecision) []Answer {
+	if len(limits) == 0 {
+		return nil
 	}
-	d.Limits = make([]Answer, len(p.Limits))
-	for i, l := range p.Limits {
-		d.Limits[i] = Answer{
-			Allowed: l.Allowed, Limit: l.Limit, Remaining: l.Remaining,
-			ResetAfter: time.Duration(l.ResetAfterNs), RetryAfter: time.Duration(l.RetryAfterNs), Delay: time.Duration(l.DelayNs),
-			PolicyID: l.PolicyId, PolicyVersion: l.PolicyVersion, Reason: l.Reason,
+	out := make([]Answer, len(limits))
+	for i, l := range limits {
+		out[i] = Answer{
+			Allowed: l.GetAllowed(), Limit: l.GetLimit(), Remaining: l.GetRemaining(),
+			ResetAfter: time.Duration(l.GetResetAfterNs()), RetryAfter: time.Duration(l.GetRetryAfterNs()), Delay: time.Duration(l.GetDelayNs()),
+			PolicyID: l.GetPolicyId(), PolicyVersion: l.GetPolicyVersion(), Reason: l.GetReason(),
+			PermitID: l.GetPermitId(), FencingToken: l.GetFencingToken(), Shadow: l.GetShadow(),
 		}
 	}
+	return out
 }

@@ -21,12 +21,21 @@ func (r *Request) check() error {
 		return fault.Field("cost", "must be 0 to %d, is %d", wire.MaxCost, r.Cost)
 	case r.Look && r.Cost != 0:
 		return fault.Field("cost", "must be 0 for a look, is %d", r.Cost)
+	case len(r.Costs) > wire.MaxCosts:
+		return fault.Field("costs", "must be at most %d, are %d", wire.MaxCosts, len(r.Costs))
+	case r.Look && len(r.Costs) > 0:
+		return fault.Field("costs", "must be absent for a look")
 	case len(r.RequestID) > wire.MaxRequestID:
 		return fault.Field("request_id", "must be at most %d bytes, is %d", wire.MaxRequestID, len(r.RequestID))
 	case len(r.Principals) > wire.MaxPrincipals:
 		return fault.Field("subject.principals", "must be at most %d, are %d", wire.MaxPrincipals, len(r.Principals))
 	case len(r.Attributes) > wire.MaxAttributes:
 		return fault.Field("subject.attributes", "must be at most %d, are %d", wire.MaxAttributes, len(r.Attributes))
+	}
+	for id, cost := range r.Costs {
+		if cost < 0 || cost > wire.MaxCost {
+			return fault.Field(fmt.Sprintf("costs[%q]", id), "must be 0 to %d, is %d", wire.MaxCost, cost)
+		}
 	}
 	if field, ok := r.badText(); ok {
 		return fault.Field(field, "must be valid UTF-8")
@@ -66,13 +75,41 @@ func (r *Request) badText() (field string, found bool) {
 			return fmt.Sprintf("subject.attributes[%q]", name), true
 		}
 	}
+	for id := range r.Costs {
+		if !utf8.ValidString(id) {
+			return fmt.Sprintf("costs[%q]", id), true
+		}
+	}
 	return "", false
 }
 
-// append encodes the request as a DecideRequest without its id. Attributes are
-// in order of their names, so that copies are equal.
+// append encodes the request as a DecideRequest without its id. What comes from
+// a map is in order of its keys, so that copies are equal.
 func (r *Request) append(dst []byte) []byte {
 	dst, start := wire.Open(dst, 1)
+	dst = wire.Close(r.appendSubject(dst), start)
+	switch {
+	case r.Look:
+		dst = append(dst, 2<<3, 0) // a present zero
+	case r.Cost > 1:
+		dst = wire.AppendUint(dst, 2, uint64(r.Cost))
+	}
+	dst = wire.AppendString(dst, 3, r.RequestID)
+	dst = wire.AppendBool(dst, 5, r.StaleOK)
+	if len(r.Costs) == 0 {
+		return dst
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Costs)) {
+		dst, start = wire.Open(dst, 6)
+		dst = wire.AppendString(dst, 1, id)
+		dst = wire.AppendUint(dst, 2, uint64(r.Costs[id]))
+		dst = wire.Close(dst, start)
+	}
+	return dst
+}
+
+// appendSubject encodes who asks for what, as a Subject.
+func (r *Request) appendSubject(dst []byte) []byte {
 	dst = wire.AppendString(dst, 1, r.Tenant)
 	for i := range r.Principals {
 		dst = appendPair(dst, 2, r.Principals[i].Type, r.Principals[i].ID)
@@ -89,15 +126,7 @@ func (r *Request) append(dst []byte) []byte {
 			dst = appendPair(dst, 6, name, r.Attributes[name])
 		}
 	}
-	dst = wire.Close(dst, start)
-	switch {
-	case r.Look:
-		dst = append(dst, 2<<3, 0) // a present zero
-	case r.Cost > 1:
-		dst = wire.AppendUint(dst, 2, uint64(r.Cost))
-	}
-	dst = wire.AppendString(dst, 3, r.RequestID)
-	return wire.AppendBool(dst, 5, r.StaleOK)
+	return dst
 }
 
 func appendPair(dst []byte, num int, first, second string) []byte {

@@ -26,13 +26,14 @@ func TestRequestsAreWrittenAsProtobuf(t *testing.T) {
 			Request{
 				Tenant: strings.Repeat("ü", 100), Principals: []Principal{{"user", "u1"}, {"ip", "::1"}}, Route: "GET:/v1/x?y", Plan: "p", Region: "eu",
 				Attributes: map[string]string{"b": "2", "a": "1", "c": ""}, Cost: 1e9, RequestID: "mine",
+				Costs: map[string]int64{"export": 1e9, "bytes": 0},
 			},
 			&pb.DecideRequest{
 				Subject: &pb.Subject{
 					Tenant: strings.Repeat("ü", 100), Principals: []*pb.Principal{{Type: "user", Id: "u1"}, {Type: "ip", Id: "::1"}}, Route: "GET:/v1/x?y", Plan: "p", Region: "eu",
 					Attributes: []*pb.Attribute{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "c"}},
 				},
-				Cost: number(1e9), RequestId: "mine",
+				Cost: number(1e9), RequestId: "mine", Costs: []*pb.PolicyCost{{Policy: "bytes"}, {Policy: "export", Cost: 1e9}},
 			},
 		},
 	} {
@@ -54,6 +55,10 @@ func TestBadRequestsAreNotSent(t *testing.T) {
 		"subject.principals":      {Principals: make([]Principal, 9)},
 		"subject.principals[1]":   {Principals: []Principal{{}, {"user", "\xff"}}},
 		`subject.attributes["a"]`: {Attributes: map[string]string{"a": "\xff"}},
+		`costs["p"]`:              {Costs: map[string]int64{"p": -1}},
+		`costs["q"]`:              {Costs: map[string]int64{"q": 1e9 + 1}},
+		`costs["\xff"]`:           {Costs: map[string]int64{"\xff": 1}},
+		"costs":                   {Look: true, Costs: map[string]int64{"p": 0}},
 		"subject":                 {Tenant: strings.Repeat("x", 70_000)},
 	} {
 		c := &Client{budget: newBudget(), nowhere: &group{}}

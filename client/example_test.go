@@ -69,6 +69,59 @@ func ExampleClient_DecideBatch() {
 	// <nil>
 }
 
+// A permit of a concurrency limit is given back when the work is done, and the
+// store that the work writes to is told the fencing token.
+func ExampleClient_Release() {
+	addr, stop := startNode()
+	defer stop()
+	c, err := client.New([]string{addr})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	ctx := context.Background()
+	export := client.Request{Tenant: "acme", Route: "POST:/v1/export"}
+	d, err := c.Decide(ctx, export)
+	if err != nil || !d.Allowed {
+		fmt.Println("not now:", d.RetryAfter, err)
+		return
+	}
+	fmt.Println("write with fencing token", d.FencingToken)
+	if left, held, err := c.Renew(ctx, export, d.PermitID); err == nil && held {
+		fmt.Println("it goes on, for at most", left)
+	}
+	held, err := c.Release(ctx, export, d.PermitID)
+	fmt.Println("released:", held, err)
+	// Output:
+	// write with fencing token 7
+	// it goes on, for at most 10m0s
+	// released: true <nil>
+}
+
+// What a decision took under an id of the caller's own can be given back: here a
+// login counts only if it failed.
+func ExampleClient_Refund() {
+	addr, stop := startNode()
+	defer stop()
+	c, err := client.New([]string{addr})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	ctx := context.Background()
+	login := client.Request{Principals: []client.Principal{{Type: "user", ID: "ann"}}, Route: "POST:/login", RequestID: "login-7f3a"}
+	if d, err := c.Decide(ctx, login); err != nil || !d.Allowed {
+		fmt.Println("not now:", d.RetryAfter, err)
+		return
+	}
+	refunded, _, err := c.Refund(ctx, login, 0)
+	fmt.Println("the password was right, refunded:", refunded, err)
+	// Output:
+	// the password was right, refunded: true <nil>
+}
+
 // node is one node of a cluster in memory, with one bucket of two tokens.
 type node struct {
 	pb.UnimplementedLimiterServer
@@ -94,7 +147,7 @@ func (n *node) Stream(g grpc.BidiStreamingServer[pb.StreamRequest, pb.StreamResp
 			if r.Cost != nil {
 				cost = r.GetCost()
 			}
-			d := &pb.Decision{Allowed: max(cost, 1) <= left}
+			d := &pb.Decision{Allowed: max(cost, 1) <= left, PermitId: "p7", FencingToken: 7}
 			if d.Allowed {
 				left -= cost
 			} else {
@@ -106,6 +159,18 @@ func (n *node) Stream(g grpc.BidiStreamingServer[pb.StreamRequest, pb.StreamResp
 		err = g.Send(out)
 	}
 	return err
+}
+
+func (n *node) Refund(context.Context, *pb.RefundRequest) (*pb.RefundResponse, error) {
+	return &pb.RefundResponse{Refunded: true}, nil
+}
+
+func (n *node) Renew(context.Context, *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return &pb.PermitResponse{Held: true, ExpiresAfterNs: int64(10 * time.Minute)}, nil
+}
+
+func (n *node) Release(context.Context, *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return &pb.PermitResponse{Held: true}, nil
 }
 
 func startNode() (addr string, stop func()) {

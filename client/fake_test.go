@@ -40,6 +40,7 @@ type fakeNode struct {
 	pipes    *pipeListener
 	thaw     chan struct{} // not nil: the node hangs until it is closed
 	messages []*pb.StreamRequest
+	later    later
 }
 
 // newFake starts nodes named by their addresses. Two groups share eight slots;

@@ -21,6 +21,10 @@ type Request struct {
 
 	// Cost is how many tokens to take, 1 … 10^9; 0 takes 1. It must be 0 with Look.
 	Cost int64
+	// Costs are what the request costs under single policies, by their ids, in
+	// place of Cost: 0 … 10^9, at most 16, none with Look. One for a policy that
+	// does not apply changes nothing.
+	Costs map[string]int64
 	// Look asks whether a cost of 1 would be admitted, and takes nothing.
 	Look bool
 	// StaleOK lets a look be answered from what the leader has applied, which
@@ -44,13 +48,18 @@ type Answer struct {
 	PolicyID      string
 	PolicyVersion uint64
 	Reason        string // empty when allowed; rate_limited, cost_exceeds_capacity, …
+	PermitID      string // of a concurrency limit, to Release or Renew it; empty: no permit was granted
+	FencingToken  uint64 // of the permit; grows with every grant, so that what it guards can refuse older ones
+	Shadow        bool   // the policy counts and never denies
 }
 
 // Never is the RetryAfter of a denial that no wait can cure.
 const Never time.Duration = -1
 
 // Decision is the answer to one request. A denial is an answer, not an error.
-// Its own Answer is the headline: that of the policy which is strictest now.
+// Its own Answer is the headline: that of the policy which is strictest now. But
+// its Delay is the longest of all, and its PermitID that of the first concurrency
+// limit, whichever is strictest.
 type Decision struct {
 	Answer
 	Limits []Answer // one per policy, in order of their ids; nil if Answer is the only one, see All

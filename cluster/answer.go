@@ -1,9 +1,17 @@
 package cluster
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bucket"
+	"github.com/ringlimit/ringlimit/decision"
 	"github.com/ringlimit/ringlimit/policy"
 )
 
@@ -13,10 +21,11 @@ type batch struct {
 	pointers  []*pb.Result
 	results   []pb.Result
 	decisions []pb.Decision
+	forwarded bool // by another node: what this one does not lead is refused
 }
 
-func newBatch(n int) *batch {
-	b := &batch{pointers: make([]*pb.Result, n), results: make([]pb.Result, n), decisions: make([]pb.Decision, n)}
+func newBatch(n int, forwarded bool) *batch {
+	b := &batch{forwarded: forwarded, pointers: make([]*pb.Result, n), results: make([]pb.Result, n), decisions: make([]pb.Decision, n)}
 	for i := range b.results {
 		b.pointers[i] = &b.results[i]
 	}
@@ -29,41 +38,35 @@ func (b *batch) fail(i int, err error) { b.results[i].Error = fault.ToProto(err)
 func (b *batch) noMatch(i int, action policy.Action) {
 	d := &b.decisions[i]
 	d.Allowed = action == policy.Allow
-	d.Reason = reasonNoPolicy
+	d.Reason = decision.NoPolicy
 	if !d.Allowed {
 		d.RetryAfterNs = -1
 	}
 	b.results[i].Decision = d
 }
 
-// The reasons of decisions, as callers see them.
-const (
-	reasonNoPolicy       = "no_policy"
-	reasonRateLimited    = "rate_limited"
-	reasonCostExceeds    = "cost_exceeds_capacity"
-	reasonNothingAllowed = "nothing_allowed"
-)
-
-var reasons = map[bucket.Reason]string{
-	bucket.ReasonNone:                "",
-	bucket.ReasonRateLimited:         reasonRateLimited,
-	bucket.ReasonCostExceedsCapacity: reasonCostExceeds,
-	bucket.ReasonNothingAllowed:      reasonNothingAllowed,
-}
-
 // codeErrors maps what a table refuses to the error the caller gets.
 var codeErrors = map[bucket.Code]error{
-	bucket.TooOld:    fault.New(fault.TooOld, "the request id was acknowledged, or is older than what is kept"),
-	bucket.IDReused:  fault.New(fault.IDReused, "an earlier request with this id had other content"),
-	bucket.NotHeld:   fault.New(fault.NotHeld, "the group does not hold this slot"),
-	bucket.StoreFull: fault.New(fault.StoreFull, "the cap on buckets or request ids is reached, and this key is new"),
+	bucket.TooOld:      fault.New(fault.TooOld, "the request id was acknowledged, or is older than what is kept"),
+	bucket.IDReused:    fault.New(fault.IDReused, "an earlier request with this id had other content"),
+	bucket.NotHeld:     fault.New(fault.NotHeld, "the group does not hold this slot"),
+	bucket.PolicyStale: fault.New(fault.PolicyStale, "the group holds a newer version of a policy"),
+	bucket.StoreFull:   fault.New(fault.StoreFull, "the cap on buckets or request ids is reached, and this key is new"),
 }
 
-// answer writes the results of one group's part.
-func (n *Node) answer(v *view, p *part, b *batch, epoch uint32) {
+// answer writes the results of one group's part. Requests with limits in other
+// groups go on to those; requests matched by policies older than the group's are
+// matched again.
+func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, epoch uint32) {
 	o := &p.outcome
+	var stale []int
+	var spreading sync.WaitGroup
 	for k, i := range p.at {
 		item := &o.Results.Items[k]
+		if item.Code == bucket.PolicyStale {
+			stale = append(stale, i)
+			continue
+		}
 		if err := codeErrors[item.Code]; err != nil {
 			b.fail(i, err)
 			continue
@@ -72,54 +75,128 @@ func (n *Node) answer(v *view, p *part, b *batch, epoch uint32) {
 		d.Allowed = item.Code == bucket.Admitted || item.Code == bucket.Repeated
 		d.Uncommitted = o.Uncommitted[k]
 		d.Epoch, d.Group, d.Index, d.Term, d.SlotTimeNs = epoch, p.group, o.Index, o.Term, item.SlotTime
-		describe(v, d, o.Results.Answers[item.First:item.First+item.Count], p.hits[k])
+		answers := o.Results.Answers[item.First : item.First+item.Count]
+		if d.Allowed && p.near[k] < len(p.hits[k]) {
+			spreading.Go(func() { n.answerSpread(ctx, v, p, k, b, m, i, answers) })
+			continue
+		}
+		describe(v, d, answers, p.hits[k][:p.near[k]])
 		b.results[i].Decision = d
 		n.metrics.count(d)
 	}
+	spreading.Wait()
+	if len(stale) > 0 {
+		n.matchAgain(ctx, v, b, m, stale)
+	}
 }
 
-// describe fills in the answer of each limit and the headline, the strictest.
-// hits are the policies as matched now; a repeated answer may be of older ones.
-func describe(v *view, d *pb.Decision, answers []bucket.Answer, hits []policy.Hit) {
-	limits := make([]pb.LimitDecision, len(answers))
-	head := 0
-	for i := range answers {
-		a, l := &answers[i], &limits[i]
-		l.Allowed, l.Limit, l.Remaining = a.Allowed, a.Capacity, a.Remaining
-		l.ResetAfterNs, l.RetryAfterNs, l.Reason = a.ResetAfter, a.RetryAfter, reasons[a.Reason]
-		l.PolicyVersion = a.Rule.Version
-		if i < len(hits) && hits[i].Number == a.Rule.Policy {
-			l.PolicyId = hits[i].Policy.ID
-		} else if p, ok := v.index.ByNumber(a.Rule.Policy); ok {
-			l.PolicyId = p.ID
+// answerSpread asks the other groups of request k, which its home admitted, and
+// answers for all of them.
+func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *batch, m *pb.StreamRequest, i int, near []bucket.Answer) {
+	far, err := n.spread(ctx, v, p, k)
+	d := &b.decisions[i]
+	answers := slices.Clone(near)
+	hits := slices.Clone(p.hits[k][:p.near[k]])
+	for _, r := range far {
+		code := r.code()
+		if refusal := codeErrors[code]; err == nil && refusal != nil {
+			err = refusal
 		}
-		if stricter(l, &limits[head]) {
-			head = i
+		if code != bucket.Admitted && code != bucket.Repeated {
+			d.Allowed = false
+		}
+		if r.err == nil {
+			answers = append(answers, r.outcome.Results.Answers...)
+			hits = append(hits, r.hits...)
 		}
 	}
-	if len(limits) == 0 {
+	switch {
+	case errors.Is(err, fault.PolicyStale):
+		n.matchAgain(ctx, v, b, m, []int{i})
+		return
+	case err != nil:
+		b.fail(i, err)
 		return
 	}
-	h := &limits[head]
-	d.Limit, d.Remaining, d.ResetAfterNs, d.RetryAfterNs = h.Limit, h.Remaining, h.ResetAfterNs, h.RetryAfterNs
-	d.PolicyId, d.PolicyVersion, d.Reason = h.PolicyId, h.PolicyVersion, h.Reason
-	if len(limits) > 1 {
-		d.Limits = make([]*pb.LimitDecision, len(limits))
-		for i := range limits {
-			d.Limits[i] = &limits[i]
+	describe(v, d, answers, hits)
+	b.results[i].Decision = d
+	n.metrics.count(d)
+}
+
+// staleWait bounds how long a request waits for policies that a group already has.
+const staleWait = time.Second
+
+// matchAgain decides requests anew once this node has policies newer than v:
+// their group holds a newer version of one than they named, and charged nothing.
+func (n *Node) matchAgain(ctx context.Context, v *view, b *batch, m *pb.StreamRequest, at []int) {
+	ctx, cancel := context.WithTimeout(ctx, staleWait)
+	defer cancel()
+	n.metrics.stale.Add(float64(len(at)))
+	for n.view.Load().state.PolicyVersion == v.state.PolicyVersion {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			for _, i := range at {
+				b.fail(i, fault.New(fault.NotReady, "node %s has older policies than the group of the request", n.self.name))
+			}
+			return
 		}
+	}
+	again := &pb.StreamRequest{Id: m.Id, Session: m.Session, Acked: m.Acked, Revision: m.Revision}
+	for _, i := range at {
+		again.Requests = append(again.Requests, m.Requests[i])
+	}
+	for k, r := range n.decide(ctx, again, b.forwarded) {
+		b.pointers[at[k]] = r
 	}
 }
 
-// stricter says whether a makes a better headline than b: a denier before any
-// other, the longest wait among deniers, the least remaining share among the rest.
-func stricter(a, b *pb.LimitDecision) bool {
-	if a.Allowed != b.Allowed {
-		return !a.Allowed
+// describe fills in the answer of each limit and the headline. hits are the
+// policies as matched now; epoch is of the group that answered.
+func describe(v *view, d *pb.Decision, answers []bucket.Answer, hits []policy.Hit) {
+	var stack [4]decision.Limit
+	limits := decision.Append(stack[:0], v.index, hits, answers)
+	slices.SortStableFunc(limits, func(a, b decision.Limit) int { return strings.Compare(a.PolicyID, b.PolicyID) })
+	head := decision.Headline(limits)
+	if head < 0 {
+		d.Reason = decision.NoPolicy
+	} else {
+		h := &limits[head]
+		d.Limit, d.Remaining, d.ResetAfterNs, d.RetryAfterNs = h.Capacity, h.Remaining, h.ResetAfter, h.RetryAfter
+		d.PolicyId, d.PolicyVersion, d.Reason = h.PolicyID, h.PolicyVersion, h.Reason
 	}
-	if !a.Allowed {
-		return uint64(a.RetryAfterNs) > uint64(b.RetryAfterNs) // -1, never, is the longest
+	if d.Allowed {
+		d.DelayNs = decision.Delay(limits)
 	}
-	// a.Remaining/a.Limit < b.Remaining/b.Limit; both are at most 10^9.
-	return a.Remaining*b.Limit < b.Remaining*a.Limit
+	if len(limits) == 1 && head == 0 && limits[0].PermitID == 0 {
+		return // the headline says it all
+	}
+	list := make([]pb.LimitDecision, len(limits))
+	d.Limits = make([]*pb.LimitDecision, len(limits))
+	for i := range limits {
+		l := &limits[i]
+		d.Limits[i] = &list[i]
+		list[i].Allowed, list[i].Limit, list[i].Remaining = l.Allowed, l.Capacity, l.Remaining
+		list[i].ResetAfterNs, list[i].RetryAfterNs, list[i].DelayNs = l.ResetAfter, l.RetryAfter, l.Delay
+		list[i].PolicyId, list[i].PolicyVersion, list[i].Reason, list[i].Shadow = l.PolicyID, l.PolicyVersion, l.Reason, l.Shadow
+		if l.PermitID != 0 {
+			list[i].PermitId, list[i].FencingToken = permitOf(hits, l), fencing(d.Epoch, l.FencingToken)
+		}
+	}
+	if i := decision.Permit(limits); i >= 0 {
+		d.PermitId, d.FencingToken = list[i].PermitId, list[i].FencingToken
+	}
+}
+
+// fencing puts the epoch before the counter: the token of a later epoch is always greater.
+func fencing(epoch uint32, counter uint64) uint64 { return uint64(epoch)<<40 | counter&(1<<40-1) }
+
+// permitOf is the id of a limit's permit: all that says where it is held.
+func permitOf(hits []policy.Hit, l *decision.Limit) string {
+	for i := range hits {
+		if h := &hits[i]; h.Policy.ID == l.PolicyID {
+			return permitRef{h.Slot, h.Key, l.PermitID, h.Rule.Limit.Window, h.Rule.Policy}.String()
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 const (
 	methodTake    = 1 // pb.StreamRequest → pb.StreamResponse: decide here or refuse
 	methodJoin    = 2 // pb.JoinRequest → pb.JoinResponse, to the control leader
-	methodPropose = 3 // an encoded control command → nothing, to the control leader
+	methodPropose = 3 // an encoded control command → its index, uvarint; to the control leader
 	methodRemove  = 4 // pb.RemoveRequest → pb.RemoveResponse, to the control leader
+	methodGroup   = 5 // groupCall → groupAnswer: matched requests, for the leader of their group
 )
 
 // handleCall answers a call of another node. It runs on a goroutine of its own.
@@ -29,6 +31,8 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 	switch method {
 	case methodTake:
 		return n.handleTake(ctx, body)
+	case methodGroup:
+		return n.handleGroup(ctx, body)
 	case methodJoin:
 		req := new(pb.JoinRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Join(ctx, req) })
@@ -40,7 +44,8 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		if err != nil {
 			return nil, fault.New(fault.InvalidArgument, "control command from %s: %v", from.Node, err)
 		}
-		return nil, n.control.Propose(ctx, c)
+		index, err := n.control.ProposeAt(ctx, c)
+		return binary.AppendUvarint(nil, index), err
 	default:
 		return nil, fault.New(fault.InvalidArgument, "call %d from %s is not known here; its version is newer", method, from.Node)
 	}
@@ -97,15 +102,25 @@ func callLeader[R proto.Message](ctx context.Context, n *Node, method uint8, req
 
 // propose commits a control command, here or through the control leader.
 func (n *Node) propose(ctx context.Context, c control.Command) error {
+	_, err := n.proposeAt(ctx, c)
+	return err
+}
+
+// proposeAt is propose, with the command's index in the control log.
+func (n *Node) proposeAt(ctx context.Context, c control.Command) (index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if n.control.Leads() {
-		return n.control.Propose(ctx, c)
+		return n.control.ProposeAt(ctx, c)
 	}
 	leader := n.controlLeader()
 	if leader == "" || leader == n.self.name {
-		return fault.New(fault.NoLeader, "the control group has no leader now")
+		return 0, fault.New(fault.NoLeader, "the control group has no leader now")
 	}
-	_, err := n.peers.Call(ctx, leader, methodPropose, control.Encode(c))
-	return err
+	body, err := n.peers.Call(ctx, leader, methodPropose, control.Encode(c))
+	if err != nil {
+		return 0, err
+	}
+	index, _ = binary.Uvarint(body)
+	return index, nil
 }

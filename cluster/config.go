@@ -40,6 +40,7 @@ type Config struct {
 
 	Profiling    bool          // serve /debug/pprof on Listen.HTTP
 	MaxBuckets   int           // per node, over all groups; 0: no cap
+	MaxPerTenant int           // buckets of one home, with home [tenant] of one tenant; 0: no cap
 	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
 
 	Network         transport.Network    // nil: TCP

@@ -19,6 +19,7 @@ func (n *Node) controlLoop(ctx context.Context) error {
 		n.noteLead()
 		if n.control.Leads() && !n.stopping.Load() {
 			n.governPlacement(ctx)
+			n.endOverrides(ctx)
 			if err := n.governVoters(ctx); err != nil && ctx.Err() == nil {
 				n.log.Info("control group step will be tried again", "error", err)
 			}
@@ -131,4 +132,20 @@ func (n *Node) governVoters(ctx context.Context) error {
 func (n *Node) controlCaughtUp(node control.Node) bool {
 	h, ok := n.table.last(node.Name)
 	return ok && h.incarnation == node.Incarnation && h.digest.control >= n.control.Applied()
+}
+
+// endOverrides ends those whose deadline has come by this node's clock, which
+// becomes a fact of the control log.
+func (n *Node) endOverrides(ctx context.Context) {
+	now := time.Now()
+	deadline, ok := n.control.State().NextDeadline()
+	if !ok || deadline > now.UnixNano() {
+		return
+	}
+	err := n.control.Propose(ctx, control.ExpireOverrides{
+		Now: now.UnixNano(), By: control.Author{Who: n.self.name, When: now.UTC().Format(time.RFC3339)},
+	})
+	if err != nil {
+		n.log.Info("overrides whose deadline has come will be ended later", "error", err)
+	}
 }

@@ -1,15 +1,18 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/decision"
 	"github.com/ringlimit/ringlimit/policy"
 )
 
@@ -23,7 +26,7 @@ func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
 // forwarded messages are never forwarded again.
 func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, forwarded bool) []*pb.Result {
 	n.metrics.takes.Add(float64(len(m.Requests)))
-	b := newBatch(len(m.Requests))
+	b := newBatch(len(m.Requests), forwarded)
 	v := n.view.Load()
 	if n.stopping.Load() && forwarded || !v.placed() {
 		err := fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
@@ -43,7 +46,7 @@ func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, forwarded bool) 
 			b.fail(i, err)
 		}
 	}
-	n.decideGroups(ctx, v, s, b, m, forwarded)
+	n.decideGroups(ctx, v, s, b, m)
 	return b.pointers
 }
 
@@ -52,6 +55,7 @@ type scratch struct {
 	request    policy.Request
 	principals []policy.Principal
 	attributes []policy.Attribute
+	costs      []policy.PolicyCost
 	hits       []policy.Hit
 	takes      []bucket.Take
 	parts      []part // one per group that the message touches
@@ -62,8 +66,9 @@ type scratch struct {
 type part struct {
 	group    uint32
 	requests []group.Request
-	at       []int // position of each in the message
-	hits     [][]policy.Hit
+	at       []int          // position of each in the message
+	hits     [][]policy.Hit // of each: those of this group first
+	near     []int          // how many of them are this group's
 	outcome  group.Outcome
 }
 
@@ -85,7 +90,7 @@ func (s *scratch) part(id uint32) *part {
 	}
 	p := &s.parts[s.used]
 	s.used++
-	p.group, p.requests, p.at, p.hits = id, p.requests[:0], p.at[:0], p.hits[:0]
+	p.group, p.requests, p.at, p.hits, p.near = id, p.requests[:0], p.at[:0], p.hits[:0], p.near[:0]
 	return p
 }
 
@@ -102,44 +107,72 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	if len(hits) > bucket.MaxRequestTakes {
 		return fault.New(fault.InvalidArgument, "%d policies apply to the request, at most %d may", len(hits), bucket.MaxRequestTakes)
 	}
-	if len(hits) == 0 {
+	if len(hits) == 0 || !decision.Enforced(hits) && v.state.Policies.NoMatch == policy.Deny {
 		n.metrics.noMatch.Inc()
 		b.noMatch(i, v.state.Policies.NoMatch)
 		return nil
 	}
-	home, homeHash, ok := v.index.Home(req)
-	if !ok {
-		home, homeHash = hits[0].Slot, hits[0].Key.Lo
-	}
-	g := v.state.SlotGroup[home]
-	p := s.part(g)
-	firstTake := len(s.takes)
-	for _, h := range hits {
-		if v.state.SlotGroup[h.Slot] != g {
-			return fault.New(fault.Internal, "policies %s and %s count in different groups", hits[0].Policy.ID, h.Policy.ID)
-		}
-		s.takes = append(s.takes, bucket.Take{
-			Slot: h.Slot, Key: h.Key, Cost: req.Cost,
-			Rule: bucket.Rule{Policy: h.Number, Version: h.Policy.Version, Limit: h.Policy.Limit},
-		})
-	}
+	home, homeHash, near := v.place(req, hits)
 	id, err := requestID(v, m, r, req, homeHash)
 	if err != nil {
 		return err
 	}
+	if id.Kind == bucket.NoID && near < len(hits) {
+		id = temporaryID(v.index.Content(req))
+	}
+	p := s.part(v.state.SlotGroup[home])
+	firstTake := len(s.takes)
+	for _, h := range hits[:near] {
+		s.takes = append(s.takes, takeOf(h))
+	}
 	p.requests = append(p.requests, group.Request{
 		Request:      bucket.Request{Home: home, ID: id, Takes: s.takes[firstTake:len(s.takes):len(s.takes)]},
 		FirstAttempt: r.GetSent().GetAttempt() == 1,
-		StaleOK:      r.GetStaleOk(),
+		StaleOK:      r.GetStaleOk() && near == len(hits),
 	})
-	p.at, p.hits = append(p.at, i), append(p.hits, hits)
+	p.at, p.hits, p.near = append(p.at, i), append(p.hits, hits), append(p.near, near)
 	return nil
+}
+
+// place finds where a request is decided: at its home if any of its buckets
+// lives there, else where its first bucket does. It moves the hits that are
+// decided there to the front and counts them. hits are not empty.
+func (v *view) place(req *policy.Request, hits []policy.Hit) (home uint16, hash uint64, near int) {
+	home, hash, ok := v.index.Home(req)
+	if ok {
+		near = nearby(v, hits, home)
+	} else {
+		hash = hits[0].Key.Lo
+	}
+	if near == 0 {
+		home = hits[0].Slot
+		near = nearby(v, hits, home)
+	}
+	return home, hash, near
+}
+
+// nearby moves the hits that the group of slot decides to the front, both parts
+// in order, and counts them.
+func nearby(v *view, hits []policy.Hit, slot uint16) int {
+	g := v.state.SlotGroup[slot]
+	slices.SortStableFunc(hits, func(a, b policy.Hit) int {
+		return cmp.Compare(flag(v.state.SlotGroup[a.Slot] != g), flag(v.state.SlotGroup[b.Slot] != g))
+	})
+	for i := range hits {
+		if v.state.SlotGroup[hits[i].Slot] != g {
+			return i
+		}
+	}
+	return len(hits)
 }
 
 // subject converts a wire request into the scratch's policy request.
 func (s *scratch) subject(r *pb.DecideRequest) *policy.Request {
 	sub := r.GetSubject()
-	s.principals, s.attributes = s.principals[:0], s.attributes[:0]
+	s.principals, s.attributes, s.costs = s.principals[:0], s.attributes[:0], s.costs[:0]
+	for _, c := range r.GetCosts() {
+		s.costs = append(s.costs, policy.PolicyCost{Policy: c.GetPolicy(), Cost: uint64(c.GetCost())})
+	}
 	for _, p := range sub.GetPrincipals() {
 		s.principals = append(s.principals, policy.Principal{Type: p.GetType(), ID: p.GetId()})
 	}
@@ -152,7 +185,7 @@ func (s *scratch) subject(r *pb.DecideRequest) *policy.Request {
 	}
 	s.request = policy.Request{
 		Tenant: sub.GetTenant(), Route: sub.GetRoute(), Plan: sub.GetPlan(), Region: sub.GetRegion(),
-		Principals: s.principals, Attributes: s.attributes, Cost: cost,
+		Principals: s.principals, Attributes: s.attributes, Cost: cost, Costs: s.costs,
 	}
 	return &s.request
 }
@@ -176,10 +209,10 @@ func requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Re
 }
 
 // decideGroups takes each part to its group; several groups at once.
-func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, m *pb.StreamRequest, forwarded bool) {
+func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, m *pb.StreamRequest) {
 	parts := s.parts[:s.used]
 	if len(parts) == 1 {
-		n.decidePart(ctx, v, &parts[0], b, m, forwarded)
+		n.decidePart(ctx, v, &parts[0], b, m)
 		return
 	}
 	var wg sync.WaitGroup
@@ -190,29 +223,29 @@ func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, 
 					n.panicked(&parts[i], b, fate)
 				}
 			}()
-			n.decidePart(ctx, v, &parts[i], b, m, forwarded)
+			n.decidePart(ctx, v, &parts[i], b, m)
 		})
 	}
 	wg.Wait()
 }
 
-func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, forwarded bool) {
+func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest) {
 	g, _ := v.state.Group(p.group)
 	p.refuseOlder(b, m, g.Epoch)
 	if len(p.at) == 0 {
 		return
 	}
 	replica := v.replicas[p.group]
-	if replica != nil && (forwarded || replica.Serving()) {
+	if replica != nil && (b.forwarded || replica.Serving()) {
 		err := replica.Take(ctx, p.requests, &p.outcome)
 		switch {
 		case err == nil:
-			n.answer(v, p, b, g.Epoch)
+			n.answer(ctx, v, p, b, m, g.Epoch)
 			return
 		case errors.Is(err, group.ErrTooBig) && len(p.at) > 1:
 			// The callers were only gathered: what no entry can carry at once goes in two.
 			for _, half := range p.halves() {
-				n.decidePart(ctx, v, half, b, m, forwarded)
+				n.decidePart(ctx, v, half, b, m)
 			}
 			return
 		case !errors.Is(err, fault.NotLeader):
@@ -220,7 +253,7 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 			return
 		}
 	}
-	if forwarded {
+	if b.forwarded {
 		p.fail(b, fault.Leader(n.hint(v, p.group)))
 		return
 	}
@@ -236,18 +269,18 @@ func (p *part) refuseOlder(b *batch, m *pb.StreamRequest, epoch uint32) {
 			b.fail(i, fault.New(fault.TooOld, "first sent in epoch %d, the group is in epoch %d", e, epoch))
 			continue
 		}
-		p.at[keep], p.requests[keep], p.hits[keep] = i, p.requests[k], p.hits[k]
+		p.at[keep], p.requests[keep], p.hits[keep], p.near[keep] = i, p.requests[k], p.hits[k], p.near[k]
 		keep++
 	}
-	p.at, p.requests, p.hits = p.at[:keep], p.requests[:keep], p.hits[:keep]
+	p.at, p.requests, p.hits, p.near = p.at[:keep], p.requests[:keep], p.hits[:keep], p.near[:keep]
 }
 
 // halves are two parts that together ask what p asks.
 func (p *part) halves() []*part {
 	k := len(p.at) / 2
 	return []*part{
-		{group: p.group, requests: p.requests[:k], at: p.at[:k], hits: p.hits[:k]},
-		{group: p.group, requests: p.requests[k:], at: p.at[k:], hits: p.hits[k:]},
+		{group: p.group, requests: p.requests[:k], at: p.at[:k], hits: p.hits[:k], near: p.near[:k]},
+		{group: p.group, requests: p.requests[k:], at: p.at[k:], hits: p.hits[k:], near: p.near[k:]},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/control"
+	"github.com/ringlimit/ringlimit/policy"
 )
 
 // stepEvery is how often the leader of a group compares it with the control state.
@@ -14,6 +15,8 @@ const stepEvery = 100 * time.Millisecond
 // stepper remembers what one replica's leader duty has done.
 type stepper struct {
 	lastLog time.Time
+	cut     *policy.Set // the policies that the group has cut over to, in this leadership
+	term    uint64      // of that leadership
 }
 
 // lead does the duties of a group's leader for one replica, whenever it leads:
@@ -61,7 +64,27 @@ func (n *Node) step(ctx context.Context, x *hosted, st *group.Status) error {
 	if st.HeldSlots == 0 && s.CountSlots(g.ID) > 0 {
 		return x.replica.Hold(ctx, s.SlotsOf(g.ID))
 	}
+	if err := n.stepPolicies(ctx, x, s, st); err != nil {
+		return err
+	}
 	return n.stepReplicas(ctx, x.replica, s, g, st)
+}
+
+// stepPolicies makes changed policies effective in a group, so that what elapses
+// from here on is priced anew also where nobody asks. A new leader does not know
+// how far the last one came: it begins with all of them.
+func (n *Node) stepPolicies(ctx context.Context, x *hosted, s *control.State, st *group.Status) error {
+	if x.steps.term != st.Term {
+		x.steps.term, x.steps.cut = st.Term, nil
+	}
+	if x.steps.cut == s.Policies {
+		return nil
+	}
+	if err := x.replica.Cutover(ctx, policy.Rules(x.steps.cut, s.Policies, s.PolicyVersion)); err != nil {
+		return err
+	}
+	x.steps.cut = s.Policies
+	return nil
 }
 
 // stepReplicas brings the raft configuration one step nearer to the replicas

@@ -19,6 +19,8 @@ type metrics struct {
 	noMatch   prometheus.Counter
 	decisions [2][2]prometheus.Counter // [allowed][uncommitted]
 	differ    prometheus.Counter
+	undone    prometheus.Counter
+	stale     prometheus.Counter
 }
 
 func newMetrics(n *Node) *metrics {
@@ -28,6 +30,8 @@ func newMetrics(n *Node) *metrics {
 		forwarded: prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_forwarded_total", Help: "Requests this node passed on to the leader of their group."}),
 		noMatch:   prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_no_policy_total", Help: "Requests to which no policy applied."}),
 	}
+	m.stale = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_policy_stale_total", Help: "Requests matched again because their group held newer policies."})
+	m.undone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_standing_charges_total", Help: "Charges of denied requests over several groups that could not be given back in time; a retry with the same id repairs them."})
 	m.differ = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_replicas_differ_total", Help: "Replicas of this node found to differ from their leader; always 0, or there is a fault in the program or the machine."})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ringlimit_decisions_total", Help: "Decisions made by groups this node leads.",
@@ -37,7 +41,7 @@ func newMetrics(n *Node) *metrics {
 			m.decisions[allowed][uncommitted] = decisions.WithLabelValues(yes(allowed), yes(1-uncommitted))
 		}
 	}
-	m.registry.MustRegister(m.differ, m.takes, m.forwarded, m.noMatch, decisions,
+	m.registry.MustRegister(m.differ, m.undone, m.stale, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&replicaCollector{n})
 	return m

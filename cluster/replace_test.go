@@ -174,8 +174,8 @@ func TestMessageThatNoEntryCanCarryIsDecidedInPieces(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, s *sim) {
 		s.set = &policy.Set{Home: []string{"tenant"}}
 		for i := range 30 {
-			s.set.Policies = append(s.set.Policies, policy.Policy{
-				ID: fmt.Sprintf("p%02d", i), Scope: []string{"tenant"},
+			s.set.Policies = append(s.set.Policies, &policy.Policy{
+				ID: fmt.Sprintf("p%02d", i), Cost: policy.Cost{Default: 1}, Scope: []string{"tenant"},
 				Limit: bucket.Limit{Algorithm: bucket.TokenBucket, Amount: 1e6, Burst: 1e6, Window: int64(time.Second)},
 			})
 		}

@@ -40,13 +40,13 @@ var errKilled = errors.New("killed by the test")
 // testPolicies: tenants whose plan is "year" get 10 a year, "burst" 100 at
 // 10/s, all others 1000 at 100/s.
 func testPolicies() *policy.Set {
-	p := func(id, plan string, amount, burst uint64, window time.Duration) policy.Policy {
-		return policy.Policy{
-			ID: id, Match: map[string]string{"plan": plan}, Scope: []string{"tenant"},
+	p := func(id, plan string, amount, burst uint64, window time.Duration) *policy.Policy {
+		return &policy.Policy{
+			ID: id, Match: policy.On("plan", plan), Scope: []string{"tenant"},
 			Limit: bucket.Limit{Algorithm: bucket.TokenBucket, Amount: amount, Burst: burst, Window: int64(window)},
 		}
 	}
-	return &policy.Set{Home: []string{"tenant"}, Policies: []policy.Policy{
+	return &policy.Set{Home: []string{"tenant"}, Policies: []*policy.Policy{
 		p("burst", "burst", 10, 100, time.Second),
 		p("hundred", "hundred", 1, 100, 8760*time.Hour),
 		p("year", "year", 10, 10, 8760*time.Hour),

@@ -28,7 +28,7 @@ func (n *Node) refreshView() {
 	case old != nil && old.index != nil && old.state.Policies == s.Policies:
 		v.index = old.index
 	case s.Policies != nil:
-		index, err := policy.Compile(s.Policies, keys(s))
+		index, err := compile(old, s)
 		if err != nil {
 			// The set was validated before it was agreed on: a node that cannot
 			// read it must not decide by an older one.
@@ -41,6 +41,14 @@ func (n *Node) refreshView() {
 	if old == nil || old.state != s {
 		n.routing.changed()
 	}
+}
+
+// compile makes the index of the agreed policies, from the last one if there is one.
+func compile(old *view, s *control.State) (*policy.Index, error) {
+	if old != nil && old.index != nil {
+		return old.index.Update(s.Policies)
+	}
+	return policy.Compile(s.Policies, keys(s))
 }
 
 func member(g control.Group, serial uint64) bool {

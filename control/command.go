@@ -9,7 +9,7 @@ import (
 	"github.com/ringlimit/ringlimit/policy"
 )
 
-// Command is one of the types of this file.
+// Command is one of the types of this file, put.go and override.go.
 type Command interface {
 	kind() string
 	// apply does the command to s, which is a clone. With an error it may have
@@ -28,6 +28,7 @@ type Found struct {
 	Expect     int         `json:"expect"`      // ≥ 1
 	Voters     int         `json:"voters"`      // 1, 3 or 5
 	Policies   *policy.Set `json:"policies"`    // nil: none, and home [tenant]
+	By         Author      `json:"by"`
 }
 
 // Register makes a node known, or known under a new incarnation or new addresses.
@@ -91,18 +92,32 @@ type Remove struct {
 	Name string `json:"name"`
 }
 
-// kinds makes an empty command of each kind.
-var kinds = map[string]func() Command{
-	"found":    func() Command { return new(Found) },
-	"register": func() Command { return new(Register) },
-	"place":    func() Command { return new(Place) },
-	"form":     func() Command { return new(Form) },
-	"reform":   func() Command { return new(Reform) },
-	"replace":  func() Command { return new(Replace) },
-	"promoted": func() Command { return new(Promoted) },
-	"dropped":  func() Command { return new(Dropped) },
-	"miss":     func() Command { return new(Miss) },
-	"remove":   func() Command { return new(Remove) },
+// format is what versions of an entry a kind of command may stand in: newest is
+// what Encode writes. Version 2 came with policies that change.
+type format struct {
+	empty          func() Command
+	oldest, newest byte
+}
+
+// kinds are the formats of all commands.
+var kinds = map[string]format{
+	"found":            {func() Command { return new(Found) }, 1, 2},
+	"register":         {func() Command { return new(Register) }, 1, 1},
+	"place":            {func() Command { return new(Place) }, 1, 1},
+	"form":             {func() Command { return new(Form) }, 1, 1},
+	"reform":           {func() Command { return new(Reform) }, 1, 1},
+	"replace":          {func() Command { return new(Replace) }, 1, 1},
+	"promoted":         {func() Command { return new(Promoted) }, 1, 1},
+	"dropped":          {func() Command { return new(Dropped) }, 1, 1},
+	"miss":             {func() Command { return new(Miss) }, 1, 1},
+	"remove":           {func() Command { return new(Remove) }, 1, 1},
+	"put_policies":     {func() Command { return new(PutPolicies) }, 2, 2},
+	"put_policy":       {func() Command { return new(PutPolicy) }, 2, 2},
+	"delete_policy":    {func() Command { return new(DeletePolicy) }, 2, 2},
+	"rollback":         {func() Command { return new(Rollback) }, 2, 2},
+	"set_override":     {func() Command { return new(SetOverride) }, 2, 2},
+	"clear_override":   {func() Command { return new(ClearOverride) }, 2, 2},
+	"expire_overrides": {func() Command { return new(ExpireOverrides) }, 2, 2},
 }
 
 func (Found) kind() string    { return "found" }
@@ -116,10 +131,14 @@ func (Dropped) kind() string  { return "dropped" }
 func (Miss) kind() string     { return "miss" }
 func (Remove) kind() string   { return "remove" }
 
-// commandVersion is the first byte of every entry of the control log.
-const commandVersion = 1
+// Format is the version of the entry that Encode makes of a command: it may be
+// proposed once all registered nodes read it (Node.FormatMax).
+func Format(c Command) int { return int(kinds[c.kind()].newest) }
 
-// envelope follows the version byte, as JSON.
+// FormatMax is the newest version of commands that this build reads.
+const FormatMax = 2
+
+// envelope follows the version byte, the first of an entry, as JSON.
 type envelope struct {
 	Kind    string          `json:"kind"`
 	Command json.RawMessage `json:"command"`
@@ -135,7 +154,7 @@ func Encode(c Command) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("encode %s: %v", c.kind(), err))
 	}
-	return append([]byte{commandVersion}, b...)
+	return append([]byte{kinds[c.kind()].newest}, b...)
 }
 
 // Decode is the inverse of Encode; it refuses whatever Encode cannot have written.
@@ -143,18 +162,18 @@ func Decode(data []byte) (Command, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("empty command")
 	}
-	if data[0] != commandVersion {
-		return nil, fmt.Errorf("command version %d, this build knows %d", data[0], commandVersion)
+	if data[0] < 1 || data[0] > FormatMax {
+		return nil, fmt.Errorf("command version %d, this build knows 1 … %d", data[0], FormatMax)
 	}
 	var e envelope
 	if err := strict(data[1:], &e); err != nil {
 		return nil, fmt.Errorf("command: %w", err)
 	}
-	make, ok := kinds[e.Kind]
-	if !ok {
-		return nil, fmt.Errorf("command of unknown kind %q", e.Kind)
+	f, ok := kinds[e.Kind]
+	if !ok || data[0] < f.oldest || data[0] > f.newest {
+		return nil, fmt.Errorf("command of kind %q, unknown in version %d", e.Kind, data[0])
 	}
-	c := make()
+	c := f.empty()
 	if err := strict(e.Command, c); err != nil {
 		return nil, fmt.Errorf("command %s: %w", e.Kind, err)
 	}

@@ -25,6 +25,8 @@ type Machine struct {
 type Result struct {
 	Err     error // a refusal of some fault kind: nothing changed
 	Changed bool  // State is a new one
+	// Entry is what the command did to policies or overrides; nil: nothing.
+	Entry *Entry
 }
 
 // New returns a machine that no command has reached yet.
@@ -57,5 +59,9 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	}
 	next.Index = index
 	m.state.Store(next)
-	return Result{Changed: true}, nil
+	r := Result{Changed: true}
+	if next.PolicyVersion != old.PolicyVersion {
+		r.Entry = next.Made(next.PolicyVersion)
+	}
+	return r, nil
 }

@@ -20,7 +20,7 @@ func founding() Found {
 	return Found{
 		ClusterID: "c-1", Secret: bytes.Repeat([]byte{1}, 16), RoutingKey: bytes.Repeat([]byte{2}, 16),
 		Slots: 16, Expect: 3, Voters: 3,
-		Policies: &policy.Set{Home: []string{"tenant"}, Policies: []policy.Policy{
+		Policies: &policy.Set{Home: []string{"tenant"}, Policies: []*policy.Policy{
 			{ID: "z", Scope: []string{"tenant"}, Limit: bucket.Limit{Algorithm: bucket.TokenBucket, Amount: 5, Burst: 5, Window: 1e9}},
 			{ID: "a", Scope: []string{"tenant"}, Limit: bucket.Limit{Algorithm: bucket.TokenBucket, Amount: 5, Burst: 5, Window: 1e9}},
 		}},
@@ -145,7 +145,7 @@ func TestUnreadableCommandsStopTheReplica(t *testing.T) {
 		"more":          append(slices.Clone(good), '{'),
 		"negative":      []byte("\x01" + `{"kind":"form","command":{"group":-1,"epoch":1}}`),
 		"algorithm": []byte("\x01" + strings.Replace(string(Encode(founding())[1:]),
-			"token_bucket", "leaky_bucket", 1)),
+			"token_bucket", "leaky", 1)),
 	} {
 		m := New()
 		before := m.State()

@@ -38,6 +38,9 @@ func (c Found) apply(s *State) (bool, error) {
 	case c.Voters != 1 && c.Voters != 3 && c.Voters != 5:
 		return false, fault.Field("voters", "%d, want 1, 3 or 5", c.Voters)
 	}
+	if err := c.By.check(); err != nil {
+		return false, err
+	}
 	set := policy.Set{Home: []string{"tenant"}}
 	if c.Policies != nil {
 		if err := c.Policies.Validate(); err != nil {
@@ -45,11 +48,18 @@ func (c Found) apply(s *State) (bool, error) {
 		}
 		set = *c.Policies
 	}
-	set.Policies = slices.Clone(set.Policies)
-	slices.SortFunc(set.Policies, func(a, b policy.Policy) int { return strings.Compare(a.ID, b.ID) })
-	for i := range set.Policies {
-		set.Policies[i].Version = 1
+	entry := &Entry{Version: 1, Action: ActionFound, Author: c.By}
+	e := edit{version: 1, entry: entry}
+	sorted := slices.Clone(set.Policies)
+	slices.SortFunc(sorted, func(a, b *policy.Policy) int { return strings.Compare(a.ID, b.ID) })
+	set.Policies = make([]*policy.Policy, len(sorted))
+	for i, p := range sorted {
+		set.Policies[i] = e.made(nil, p)
 		s.PolicyVersion = 1
+	}
+	set.Omitted, set.Overrides = nil, nil
+	if entry.Total > 0 {
+		s.note(entry)
 	}
 	s.ClusterID, s.Secret, s.RoutingKey = c.ClusterID, c.Secret, c.RoutingKey
 	s.Slots, s.GroupCount, s.Expect, s.Voters = c.Slots, c.Groups, c.Expect, c.Voters
@@ -78,7 +88,7 @@ func (c Register) apply(s *State) (bool, error) {
 	n.Past = old.Past
 	if n.Incarnation != old.Incarnation {
 		n.Past = append(slices.Clone(old.Past), old.Incarnation)
-		n.Past = n.Past[max(0, len(n.Past)-maxPast):]
+		n.Past = n.Past[max(0, len(n.Past)-maxIncarnations):]
 	}
 	s.Nodes[i] = n
 	return !reflect.DeepEqual(n, old), nil

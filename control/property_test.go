@@ -2,11 +2,14 @@ package control
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/ringlimit/ringlimit/policy"
 )
 
 // history applies commands to two machines and holds every invariant after each.
@@ -15,6 +18,7 @@ type history struct {
 	m, twin  *Machine
 	index    uint64
 	restarts int
+	said     map[string]string // what each version of each policy says
 }
 
 func (h *history) apply(c Command) {
@@ -40,6 +44,9 @@ func (h *history) apply(c Command) {
 		h.t.Fatalf("%s: the machines differ", data)
 	}
 	checkStep(h.t, before, h.m.State(), r, was)
+	if before.Policies != nil {
+		h.policies(before, h.m.State())
+	}
 }
 
 // planned applies what Next wants; each must be accepted, and one per group.
@@ -92,22 +99,95 @@ func (h *history) register() Command {
 	}
 }
 
+// change draws a change of policies.
+func (h *history) change() Command {
+	t := h.t
+	s := h.m.State()
+	id := rapid.SampledFrom([]string{"a", "b", "c", "z"}).Draw(t, "id")
+	amount := rapid.Uint64Range(1, 3).Draw(t, "amount")
+	var ifMatch *uint64
+	if rapid.Bool().Draw(t, "if match") {
+		v := uint64(rapid.IntRange(0, int(s.PolicyVersion)).Draw(t, "version"))
+		ifMatch = &v
+	}
+	p := count(id, amount)
+	p.Family = rapid.SampledFrom([]string{"", "", "a"}).Draw(t, "family")
+	by := Author{Who: "ann"}
+	key := policy.On("tenant", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tenant"))
+	until := rapid.Int64Range(1, 9).Draw(t, "until")
+	return rapid.SampledFrom([]Command{
+		PutPolicy{p, ifMatch, by},
+		PutPolicies{
+			Set:   &policy.Set{Home: []string{"tenant"}, NoMatch: policy.Action(amount % 2), Policies: []*policy.Policy{count("b", amount), count("y", 1)}},
+			Prune: amount == 1, IfMatch: ifMatch, By: by,
+		},
+		DeletePolicy{id, ifMatch, by},
+		Rollback{id, rapid.Uint64Range(0, s.PolicyVersion+1).Draw(t, "to"), ifMatch, by},
+		SetOverride{&policy.Override{Policy: id, Key: key, Amount: &amount, Until: until}, by},
+		ClearOverride{id, key, by},
+		ExpireOverrides{until, by},
+	}).Draw(t, "change")
+}
+
+// policies holds what a change of policies must hold: a version says one thing
+// for ever, and the newest is above all before.
+func (h *history) policies(before, after *State) {
+	if after.Policies == nil {
+		return
+	}
+	if after.PolicyVersion < before.PolicyVersion || after.PolicyVersion > before.PolicyVersion+1 {
+		h.t.Fatalf("version %d after %d", after.PolicyVersion, before.PolicyVersion)
+	}
+	says := func(id string, version uint64, v any) {
+		key := fmt.Sprintf("%s@%d", id, version)
+		b, _ := json.Marshal(v)
+		if was, ok := h.said[key]; ok && was != string(b) {
+			h.t.Fatalf("%s was %s, is %s", key, was, b)
+		}
+		h.said[key] = string(b)
+	}
+	for _, p := range after.Policies.Policies {
+		says(p.ID, p.Version, p)
+		if _, known := before.Policies.Find(p.ID); before.PolicyVersion == after.PolicyVersion && !known {
+			h.t.Fatalf("%s came without a version", p.ID)
+		}
+		if got, ok := after.version(p.ID, p.Version); !ok || got != p {
+			h.t.Fatalf("version %d of %s is not found", p.Version, p.ID)
+		}
+	}
+	for _, p := range after.Past {
+		says(p.Policy.ID, p.Policy.Version, p.Policy)
+	}
+	for _, o := range after.Policies.Overrides {
+		says("override", o.Version, o)
+	}
+	index, err := policy.Compile(before.Policies, policy.Keys{Slots: 16})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := index.Update(after.Policies); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{t: t, m: New(), twin: New()}
+		h := &history{t: t, m: New(), twin: New(), said: map[string]string{}}
 		c := founding()
 		c.Expect, c.Groups = rapid.IntRange(1, 4).Draw(t, "expect"), rapid.IntRange(0, 3).Draw(t, "groups")
 		h.apply(c)
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			switch rapid.IntRange(0, 13).Draw(t, "what") {
 			case 0, 1, 2:
 				h.apply(h.register())
 			case 3:
 				h.apply(Remove{rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "node")})
 			case 4, 5, 6:
 				h.planned()
-			default:
+			case 7, 8, 9:
 				h.apply(h.report())
+			default:
+				h.apply(h.change())
 			}
 		}
 		h.settles()
@@ -174,6 +254,13 @@ func FuzzApplyNeverPanics(f *testing.F) {
 		Dropped{0, 1, 1},
 		Miss{0, 1, 1},
 		Remove{"a"},
+		PutPolicy{Policy: count("a", 7), IfMatch: is(1)},
+		PutPolicies{Set: founding().Policies, Prune: true},
+		DeletePolicy{ID: "a"},
+		Rollback{ID: "a", To: 1},
+		SetOverride{Override: &policy.Override{Policy: "a", Key: policy.On("tenant", "x"), Times: 2, Per: 1}},
+		ClearOverride{Policy: "a", Key: policy.On("tenant", "x")},
+		ExpireOverrides{Now: 5},
 	} {
 		f.Add(Encode(c))
 	}

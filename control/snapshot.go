@@ -6,7 +6,8 @@ import (
 )
 
 // snapshotVersion is the first byte of a snapshot; JSON of the State follows.
-const snapshotVersion = 1
+// Version 1 knew no history, audit or overrides, and fewer fields of a policy.
+const snapshotVersion = 2
 
 // Snapshot returns the state in bytes, the same for equal states.
 func (m *Machine) Snapshot() []byte { return m.State().Snapshot() }
@@ -22,8 +23,8 @@ func (s *State) Snapshot() []byte {
 
 // Restore replaces the state by that of a snapshot. With an error it changes nothing.
 func (m *Machine) Restore(data []byte) error {
-	if len(data) == 0 || data[0] != snapshotVersion {
-		return fmt.Errorf("control snapshot: unknown version, this build knows %d", snapshotVersion)
+	if len(data) == 0 || data[0] < 1 || data[0] > snapshotVersion {
+		return fmt.Errorf("control snapshot: unknown version, this build knows 1 … %d", snapshotVersion)
 	}
 	s := new(State)
 	if err := strict(data[1:], s); err != nil {
@@ -66,7 +67,42 @@ func (s *State) check() error {
 	if s.Policies == nil {
 		return nil
 	}
-	return s.Policies.Validate()
+	return s.checkPolicies()
+}
+
+// checkPolicies is check for all about policies.
+func (s *State) checkPolicies() error {
+	if err := s.Policies.Validate(); err != nil {
+		return err
+	}
+	for i, p := range s.Policies.Policies {
+		switch {
+		case i > 0 && s.Policies.Policies[i-1].ID >= p.ID:
+			return fmt.Errorf("policy %q out of order", p.ID)
+		case p.Version < 1 || p.Version > s.PolicyVersion:
+			return fmt.Errorf("policy %q has version %d, the newest is %d", p.ID, p.Version, s.PolicyVersion)
+		}
+	}
+	last := uint64(0)
+	for _, p := range s.Past {
+		if p.Policy == nil || p.Ended < last || p.Ended > s.PolicyVersion || p.Policy.Version >= p.Ended {
+			return fmt.Errorf("a past version ended at %d after %d", p.Ended, last)
+		}
+		last = p.Ended
+	}
+	last = 0
+	for _, e := range s.Audit {
+		if e == nil || e.Version <= last || e.Version > s.PolicyVersion {
+			return fmt.Errorf("the audit log is out of order after version %d", last)
+		}
+		last = e.Version
+	}
+	for _, o := range s.Policies.Overrides {
+		if o.Version < 1 || o.Version > s.PolicyVersion {
+			return fmt.Errorf("an override of %q has version %d, the newest is %d", o.Policy, o.Version, s.PolicyVersion)
+		}
+	}
+	return nil
 }
 
 func (s *State) checkGroup(g Group) error {

@@ -26,7 +26,11 @@ type State struct {
 	Groups        []Group     `json:"groups"`         // by id; empty before the first placement
 	SlotGroup     []uint32    `json:"slot_group"`     // group of each slot
 	Policies      *policy.Set `json:"policies"`       // nil before Found
-	PolicyVersion uint64      `json:"policy_version"` // the highest given to any policy; 0: none yet
+	PolicyVersion uint64      `json:"policy_version"` // the highest given to any policy or override, also of a deleted one; 0: none yet
+
+	SettingsVersion uint64   `json:"settings_version,omitempty"` // of what stands beside the policies of the set
+	Past            []Past   `json:"past,omitempty"`             // superseded versions of policies, by Ended
+	Audit           []*Entry `json:"audit,omitempty"`            // changes of policies, by version
 }
 
 // Node is one registered process, or one that was removed.
@@ -41,13 +45,13 @@ type Node struct {
 	Zone        string `json:"zone"`
 	FormatMax   int    `json:"format_max"` // newest format that it reads
 	Removed     bool   `json:"removed"`    // an operator said that it will never return
-	// Past are the incarnations before this one, newest last, at most maxPast: a
+	// Past are the incarnations before this one, newest last, at most maxIncarnations: a
 	// registration of theirs that arrives late is refused.
 	Past []string `json:"past,omitempty"`
 }
 
-// maxPast bounds Node.Past: a proposal is never as many restarts late.
-const maxPast = 16
+// maxIncarnations bounds Node.Past: a proposal is never as many restarts late.
+const maxIncarnations = 16
 
 // Placed says whether the first placement was made.
 func (s *State) Placed() bool { return len(s.Groups) > 0 }
@@ -124,8 +128,9 @@ func (s *State) registered(name string) (Node, bool) {
 	return n, ok && !n.Removed
 }
 
-// clone returns a copy whose Nodes and Groups may be written; a Group's Replicas
-// and a Node's Past are still shared and must be cloned before they are.
+// clone returns a copy whose Nodes and Groups may be written; a Group's Replicas,
+// a Node's Past and all about policies are still shared and must be cloned before
+// they are.
 func (s *State) clone() *State {
 	c := *s
 	c.Nodes = slices.Clone(s.Nodes)

@@ -1,10 +1,40 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
+
+// Condition is one entry of a match: the value of a name must be Value, begin
+// with it ("prefix*"), or be there at all ("*").
+type Condition struct{ Name, Value string }
+
+// Match is conditions with distinct names, by name. All of them must hold.
+type Match []Condition
+
+// On returns the match of name, value, name, value ….
+func On(pairs ...string) Match {
+	m := make(Match, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m = append(m, Condition{pairs[i], pairs[i+1]})
+	}
+	m.sort()
+	return m
+}
+
+func (m Match) sort() {
+	slices.SortStableFunc(m, func(a, b Condition) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Get returns the value of a name, "" if m has no condition on it.
+func (m Match) Get(name string) string {
+	for _, c := range m {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
 
 // term is a name with where its value comes from.
 type term struct {
@@ -14,58 +44,33 @@ type term struct {
 
 func termOf(name string) term { return term{name, fieldOf(name)} }
 
-// cond is one entry of a match: the value of a name must be, or begin with, a text.
+// cond is a Condition, taken apart.
 type cond struct {
 	term
 	text   string
 	prefix bool
 }
 
-// condition reads a match entry: "x" is exact, "x*" a prefix, "*" any value.
-func condition(name, value string) cond {
-	text, prefix := strings.CutSuffix(value, "*")
-	return cond{termOf(name), text, prefix}
+func (c Condition) parts() cond {
+	text, prefix := strings.CutSuffix(c.Value, "*")
+	return cond{termOf(c.Name), text, prefix}
 }
 
 // holds judges a value; an absent ("") one never holds.
-func (c cond) holds(value string) bool {
+func (c *cond) holds(value string) bool {
 	if c.prefix {
 		return value != "" && strings.HasPrefix(value, c.text)
 	}
 	return value == c.text
 }
 
-// contradicts says whether no value satisfies both conditions on one name.
-func (c cond) contradicts(d cond) bool {
-	switch {
-	case c.prefix && d.prefix:
-		return !strings.HasPrefix(c.text, d.text) && !strings.HasPrefix(d.text, c.text)
-	case c.prefix:
-		return !strings.HasPrefix(d.text, c.text)
-	case d.prefix:
-		return !strings.HasPrefix(c.text, d.text)
-	default:
-		return c.text != d.text
-	}
-}
-
-// conditions returns the match of p by name.
-func (p *Policy) conditions() []cond {
-	out := make([]cond, 0, len(p.Match)+1)
-	for _, name := range slices.Sorted(maps.Keys(p.Match)) {
-		out = append(out, condition(name, p.Match[name]))
-	}
-	return out
-}
-
 // values reads the values of one request. It is a small value of the stack; the
-// route is cut once.
+// route is cut once, and its class is known to whoever made it.
 type values struct {
 	r     *Request
 	route string
+	class string
 }
-
-func valuesOf(r *Request) values { return values{r, cutRoute(r.Route)} }
 
 // get returns the value of a name, "" if the request has none.
 func (v *values) get(t term) string {
@@ -80,6 +85,8 @@ func (v *values) get(t term) string {
 		return v.r.Plan
 	case fieldRegion:
 		return v.r.Region
+	case fieldClass:
+		return v.class
 	}
 	for i := range v.r.Principals {
 		if p := &v.r.Principals[i]; p.Type == t.name {

@@ -1,132 +1,175 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/ringlimit/ringlimit/bucket"
 )
 
-// The canonical form: JSON with fields in this order, map keys sorted, policies
-// by id. Its fields may be added to only together with the version of what
-// carries it, the control state's commands and snapshots.
-type (
-	setJSON struct {
-		Home     []string     `json:"home"`
-		NoMatch  string       `json:"no_match"`
-		Policies []policyJSON `json:"policies"`
+// algorithmNames are the names of all algorithms.
+var algorithmNames = func() (names []string) {
+	for a := bucket.TokenBucket; ; a++ {
+		if _, ok := bucket.ParseAlgorithm(a.String()); !ok {
+			return names
+		}
+		names = append(names, a.String())
 	}
-	policyJSON struct {
-		ID        string            `json:"id"`
-		Version   uint64            `json:"version"`
-		Match     map[string]string `json:"match"`
-		Scope     []string          `json:"scope"`
-		Algorithm string            `json:"algorithm"`
-		Amount    uint64            `json:"amount"`
-		Window    int64             `json:"window_ns"`
-		Burst     uint64            `json:"burst"`
-	}
-)
-
-// algorithms names what this build counts by.
-var algorithms = map[bucket.Algorithm]string{bucket.TokenBucket: "token_bucket"}
-
-// actions are the words of no_match, indexed by Action.
-var actions = [...]string{Allow: "allow", Deny: "deny"}
-
-func (a Action) String() string {
-	if int(a) < len(actions) {
-		return actions[a]
-	}
-	return fmt.Sprintf("action %d", uint8(a))
-}
+}()
 
 // Encode returns the canonical form of s: equal for sets that differ only in the
-// order of their policies.
+// order of their policies. It is JSON with fields in the order of setJSON, keys of
+// objects sorted, policies by id; what has its default is left out, except what
+// the first version of the form always had.
 func (s *Set) Encode() []byte {
-	out := setJSON{Home: s.Home, NoMatch: s.NoMatch.String(), Policies: make([]policyJSON, len(s.Policies))}
-	for i, p := range s.sorted() {
-		match, scope := p.Match, p.Scope
-		if match == nil {
-			match = map[string]string{}
-		}
-		if scope == nil {
-			scope = []string{}
-		}
-		out.Policies[i] = policyJSON{
-			ID: p.ID, Version: p.Version, Match: match, Scope: scope,
-			Algorithm: algorithms[p.Limit.Algorithm],
-			Amount:    p.Limit.Amount, Window: p.Limit.Window, Burst: p.Limit.Burst,
-		}
+	dst := make([]byte, 0, 128+240*len(s.Policies))
+	dst = appendAny(append(dst, `{"home":`...), s.Home)
+	dst = appendText(append(dst, `,"no_match":`...), s.NoMatch.String())
+	if len(s.RouteClasses) > 0 {
+		dst = appendAny(append(dst, `,"route_classes":`...), s.RouteClasses)
 	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		panic(fmt.Sprintf("encode policies: %v", err)) // strings, numbers and maps of them: cannot fail
+	dst = append(dst, `,"policies":[`...)
+	for i, p := range byIDs(s) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = p.appendJSON(dst)
 	}
-	return b
+	dst = append(dst, ']')
+	if len(s.Overrides) > 0 {
+		dst = appendAny(append(dst, `,"overrides":`...), s.Overrides)
+	}
+	if len(s.Omitted) > 0 {
+		dst = appendAny(append(dst, `,"omitted":`...), s.Omitted)
+	}
+	return append(dst, '}')
+}
+
+// byIDs returns the policies of s by id.
+func byIDs(s *Set) []*Policy {
+	if slices.IsSortedFunc(s.Policies, byID) {
+		return s.Policies
+	}
+	return s.sorted()
 }
 
 // sorted returns the policies of s by id, in a slice of its own.
-func (s *Set) sorted() []Policy {
-	out := slices.Clone(s.Policies)
-	slices.SortStableFunc(out, func(a, b Policy) int { return strings.Compare(a.ID, b.ID) })
+func (s *Set) sorted() []*Policy {
+	out := append(make([]*Policy, 0, len(s.Policies)), s.Policies...)
+	slices.SortStableFunc(out, byID)
 	return out
 }
 
-// Decode reads what Encode wrote. Anything else, also a field it does not know
-// or a set that is not valid, is an error.
-func Decode(data []byte) (*Set, error) {
-	s := new(Set)
-	if err := s.decode(data); err != nil {
-		return nil, fmt.Errorf("decode policies: %w", err)
+// MarshalJSON is Encode, so that a set can stand inside other documents.
+func (s *Set) MarshalJSON() ([]byte, error) { return s.Encode(), nil }
+
+// MarshalJSON is the canonical form of p.
+func (p *Policy) MarshalJSON() ([]byte, error) { return p.appendJSON(nil), nil }
+
+// MarshalJSON writes m as an object.
+func (m Match) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
+
+// appendJSON writes p as policyJSON has it. Written by hand it takes a fifth of
+// the time of package json, which matters at 100,000 policies.
+func (p *Policy) appendJSON(dst []byte) []byte {
+	n := p.normal()
+	dst = appendText(append(dst, `{"id":`...), n.ID)
+	dst = strconv.AppendUint(append(dst, `,"version":`...), n.Version, 10)
+	dst = appendWord(dst, "family", n.Family)
+	dst = n.Match.appendJSON(append(dst, `,"match":`...))
+	dst = append(dst, `,"scope":[`...)
+	for i, name := range n.Scope {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, name)
 	}
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("decode policies: %w", err)
-	}
-	return s, nil
+	dst = appendText(append(dst, `],"algorithm":`...), n.Limit.Algorithm.String())
+	dst = strconv.AppendUint(append(dst, `,"amount":`...), n.Limit.Amount, 10)
+	dst = strconv.AppendInt(append(dst, `,"window_ns":`...), n.Limit.Window, 10)
+	dst = strconv.AppendUint(append(dst, `,"burst":`...), n.Limit.Burst, 10)
+	dst = n.Cost.appendJSON(dst)
+	dst = n.OnUnavailable.appendJSON(dst)
+	dst = appendWord(dst, "on_state_loss", unlessFirst(stateLosses, uint8(n.OnStateLoss)))
+	dst = appendWord(dst, "mode", unlessFirst(modes, uint8(n.Mode)))
+	dst = appendWord(dst, "consistency", unlessFirst(consistencies, uint8(n.Consistency)))
+	return append(appendWord(dst, "source", n.Source), '}')
 }
 
-// decode reads the canonical form without judging it.
-func (s *Set) decode(data []byte) error {
-	var in setJSON
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("more after the end")
-	}
-	action := slices.Index(actions[:], in.NoMatch)
-	if action < 0 {
-		return fmt.Errorf("no_match %q", in.NoMatch)
-	}
-	out := Set{Home: in.Home, NoMatch: Action(action), Policies: make([]Policy, len(in.Policies))}
-	for i, p := range in.Policies {
-		algorithm, ok := algorithm(p.Algorithm)
-		if !ok {
-			return fmt.Errorf("policy %q: algorithm %q", p.ID, p.Algorithm)
+func (m Match) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, c := range m {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
-		out.Policies[i] = Policy{
-			ID: p.ID, Version: p.Version, Match: p.Match, Scope: p.Scope,
-			Limit: bucket.Limit{Algorithm: algorithm, Amount: p.Amount, Window: p.Window, Burst: p.Burst},
-		}
+		dst = appendText(append(appendText(dst, c.Name), ':'), c.Value)
 	}
-	*s = out
-	return nil
+	return append(dst, '}')
 }
 
-// algorithm finds an algorithm by its name.
-func algorithm(name string) (bucket.Algorithm, bool) {
-	for a, n := range algorithms {
-		if n == name {
-			return a, true
+// appendJSON writes c as a member, unless it is the default.
+func (c Cost) appendJSON(dst []byte) []byte {
+	if c.same(Cost{}.normal()) {
+		return dst
+	}
+	dst = strconv.AppendUint(append(dst, `,"cost":{"default":`...), c.Default, 10)
+	for i, name := range slices.Sorted(maps.Keys(c.Classes)) {
+		dst = append(dst, [...]string{`,"classes":{`, `,`}[min(i, 1)]...)
+		dst = strconv.AppendUint(append(appendText(dst, name), ':'), c.Classes[name], 10)
+	}
+	if len(c.Classes) > 0 {
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func (u OnUnavailable) appendJSON(dst []byte) []byte {
+	if u == (OnUnavailable{}).normal() {
+		return dst
+	}
+	dst = appendText(append(dst, `,"on_unavailable":{"mode":`...), u.Mode.String())
+	dst = strconv.AppendInt(append(dst, `,"after_ns":`...), int64(u.After), 10)
+	if u.For != 0 {
+		dst = strconv.AppendInt(append(dst, `,"for_ns":`...), int64(u.For), 10)
+	}
+	return append(appendWord(dst, "then", unlessFirst(failureModes, uint8(u.Then))), '}')
+}
+
+// unlessFirst is a word, "" for the default.
+func unlessFirst(w words, v uint8) string {
+	if v == 0 {
+		return ""
+	}
+	return w.of(v)
+}
+
+// appendWord writes a member that is not empty.
+func appendWord(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return appendText(dst, value)
+}
+
+// appendText writes a string as package json does.
+func appendText(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return appendAny(dst, s)
 		}
 	}
-	return 0, false
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+// appendAny writes strings, numbers, and lists and structs of them.
+func appendAny(dst []byte, v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encode policies: %v", err)) // cannot fail
+	}
+	return append(dst, b...)
 }

@@ -29,6 +29,7 @@ type hasher struct {
 const (
 	ofBucket  = 'b'
 	ofHome    = 'h'
+	ofScope   = 's'
 	ofContent = 'c'
 	ofOwnID   = 'o'
 	ofSession = 's'
@@ -54,7 +55,7 @@ func newHasher(home []string, k Keys) (hasher, error) {
 // them. ok is false if the request lacks one of them.
 func (h *hasher) Home(r *Request) (slot uint16, home uint64, ok bool) {
 	var stack [256]byte
-	v := valuesOf(r)
+	v := values{r: r, route: cutRoute(r.Route)}
 	buf := append(stack[:0], ofHome)
 	for _, t := range h.home {
 		value := v.get(t)
@@ -66,33 +67,42 @@ func (h *hasher) Home(r *Request) (slot uint16, home uint64, ok bool) {
 	return h.slots.Slot(buf[1:]), siphash.Hash(h.k0, h.k1, buf), true
 }
 
-// homeSlot is the slot of Home, for a request that has all home values.
-func (h *hasher) homeSlot(v *values) uint16 {
+// homeOf is the slot of Home with the tag that the buckets of a home share, the
+// upper half of its hash, for a request that has all home values.
+func (h *hasher) homeOf(v *values) (slot uint16, tag uint32) {
 	var stack [256]byte
-	buf := stack[:0]
+	buf := append(stack[:0], ofHome)
 	for _, t := range h.home {
 		buf = route.Append(buf, v.get(t))
 	}
-	return h.slots.Slot(buf)
+	return h.slots.Slot(buf[1:]), uint32(siphash.Hash(h.k0, h.k1, buf) >> 32)
 }
 
-// scopeSlot is the slot of a bucket that is not in its request's home: by the
-// names and values of the scope, in the order of names.
-func (h *hasher) scopeSlot(e *entry, v *values) uint16 {
+// scopeBucket is slot and key of a bucket that is in no home: slot and tag are
+// by the names and values of the scope, in the order of names.
+func (h *hasher) scopeBucket(e *entry, v *values) (uint16, bucket.Key) {
 	var stack [256]byte
-	return h.slots.Slot(appendScope(stack[:0], e, v))
+	buf := appendScope(append(stack[:0], ofScope), e, v)
+	tag := uint32(siphash.Hash(h.k0, h.k1, buf) >> 32)
+	return h.slots.Slot(buf[1:]), h.bucketKey(e, v, tag)
 }
 
-// bucketKey is the identity of the bucket that a policy counts a request in.
-func (h *hasher) bucketKey(e *entry, v *values) bucket.Key {
+// bucketKey is the identity of the bucket that a policy counts a request in,
+// with a tag in its upper 32 bits.
+func (h *hasher) bucketKey(e *entry, v *values, tag uint32) bucket.Key {
 	var stack [256]byte
 	buf := append(stack[:0], ofBucket)
 	buf = route.Append(buf, e.policy.ID)
-	return h.key(appendScope(buf, e, v))
+	k := h.key(appendScope(buf, e, v))
+	k.Hi = uint64(tag)<<32 | k.Hi&(1<<32-1)
+	if k == (bucket.Key{}) {
+		k.Lo = 1
+	}
+	return k
 }
 
 func appendScope(dst []byte, e *entry, v *values) []byte {
-	for _, t := range e.scope {
+	for _, t := range e.scope.terms {
 		dst = route.Append(dst, t.name)
 		dst = route.Append(dst, v.get(t))
 	}
@@ -126,8 +136,8 @@ func (h *hasher) Session(session uint64) uint64 {
 	return siphash.Hash(h.k0, h.k1, binary.LittleEndian.AppendUint64(buf, session))
 }
 
-// Content is a fingerprint of a whole request, cost included. The order of
-// principals and attributes does not matter, and empty ones do not count.
+// Content is a fingerprint of a whole request, costs included. The order of
+// principals, attributes and costs does not matter, and empty ones do not count.
 func (h *hasher) Content(r *Request) uint64 {
 	var stack [512]byte
 	buf := append(stack[:0], ofContent)
@@ -137,8 +147,17 @@ func (h *hasher) Content(r *Request) uint64 {
 	buf = route.Append(buf, r.Region)
 	buf = binary.LittleEndian.AppendUint64(buf, r.Cost)
 
-	var order [MaxAttributes]uint8
+	var order [MaxAttributes]uint8 // no list is longer
 	names := order[:0]
+	for i := range min(len(r.Costs), len(order)) {
+		names = insert(names, uint8(i), func(a, b uint8) bool { return r.Costs[a].Policy < r.Costs[b].Policy })
+	}
+	buf = append(buf, uint8(len(names)))
+	for _, i := range names {
+		buf = route.Append(buf, r.Costs[i].Policy)
+		buf = binary.LittleEndian.AppendUint64(buf, r.Costs[i].Cost)
+	}
+	names = order[:0]
 	for i := range min(len(r.Principals), len(order)) {
 		names = insert(names, uint8(i), func(a, b uint8) bool { return r.Principals[a].Type < r.Principals[b].Type })
 	}

@@ -76,7 +76,7 @@ func TestKeysTellAllScopesApart(t *testing.T) {
 
 	other := keys
 	other.Secret[0]++
-	s := &Set{Home: []string{"x"}, Policies: []Policy{{ID: "p", Scope: scope, Limit: tokens(1, 1, 1e9)}}}
+	s := &Set{Home: []string{"x"}, Policies: []*Policy{{ID: "p", Scope: scope, Limit: tokens(1, 1, 1e9)}}}
 	secret, err := Compile(s, other)
 	if err != nil {
 		t.Fatal(err)

@@ -2,92 +2,86 @@ package policy
 
 import "slices"
 
-// Match appends a Hit to dst for each policy that matches r and whose whole
-// scope r has, in the order of policy ids. With room in dst it does not
-// allocate, unless more than 64 policies come into question. r is valid.
+// Match appends a Hit to dst for each policy that applies to r, in the order of
+// policy ids: its match holds, r has its whole scope, and it gives way to no
+// other of its family. With room in dst it does not allocate, unless more than 64
+// policies come into question. r is valid.
 func (ix *Index) Match(r *Request, dst []Hit) []Hit {
+	v := ix.values(r)
+	var stack [64]*entry
+	applied := ix.applied(&v, stack[:0])
+	if len(applied) == 0 {
+		return dst
+	}
+	var home home
+	for _, e := range selectFamilies(applied) {
+		dst = append(dst, ix.hit(e, &v, &home))
+	}
+	return dst
+}
+
+func (ix *Index) values(r *Request) values {
+	route := cutRoute(r.Route)
+	return values{r: r, route: route, class: ix.classes.class(route)}
+}
+
+// applied appends the policies whose match and scope fit, by id, before families are looked at.
+func (ix *Index) applied(v *values, dst []*entry) []*entry {
 	var stack [64]int32
-	v := valuesOf(r)
-	found := ix.collect(&v, stack[:0])
-	if len(found) == 0 {
-		return dst
-	}
-	slices.Sort(found)
-	homeSlot, homeKnown := uint16(0), false
-	last := int32(-1)
-	for _, i := range found {
-		e := &ix.policies[i]
-		if i == last || !e.applies(&v) {
-			continue
-		}
-		last = i
-		h := Hit{Policy: e.policy, Number: e.number, Key: ix.bucketKey(e, &v)}
-		switch {
-		case !e.home:
-			h.Slot = ix.scopeSlot(e, &v)
-		case !homeKnown:
-			homeSlot, homeKnown = ix.homeSlot(&v), true
-			fallthrough
-		default:
-			h.Slot = homeSlot
-		}
-		dst = append(dst, h)
-	}
-	return dst
-}
-
-// collect appends the policies filed under any value of the request.
-func (ix *Index) collect(v *values, dst []int32) []int32 {
-	dst = append(dst, ix.rest...)
-	for f := fieldTenant; f < fieldClass; f++ {
-		if n := ix.fields[f]; n != nil {
-			dst = n.collect(v.get(term{field: f}), dst)
+	for _, i := range ix.base.root.collect(v, stack[:0]) {
+		if e := &ix.base.policies[i]; !ix.gone.has(i) && e.applies(v) {
+			dst = append(dst, e)
 		}
 	}
-	if len(ix.free) == 0 {
-		return dst
-	}
-	for i := range v.r.Principals {
-		p := &v.r.Principals[i]
-		if n := ix.free[p.Type]; n != nil {
-			dst = n.collect(p.ID, dst)
+	if ix.recent.root != nil {
+		for _, i := range ix.recent.root.collect(v, stack[:0]) {
+			if e := &ix.recent.policies[i]; e.applies(v) {
+				dst = append(dst, e)
+			}
 		}
 	}
-	for i := range v.r.Attributes {
-		a := &v.r.Attributes[i]
-		if n := ix.free[a.Name]; n != nil { // applies sees to principals of the same name
-			dst = n.collect(a.Value, dst)
-		}
-	}
-	return dst
-}
-
-func (n *names) collect(value string, dst []int32) []int32 {
-	if value == "" {
-		return dst
-	}
-	dst = append(dst, n.exact[value]...)
-	for i := range n.prefix {
-		p := &n.prefix[i]
-		if p.length > len(value) {
-			break
-		}
-		dst = append(dst, p.texts[value[:p.length]]...)
-	}
+	slices.SortFunc(dst, func(a, b *entry) int { return byID(a.policy, b.policy) })
 	return dst
 }
 
 // applies says whether a policy's match holds and the request has its scope.
 func (e *entry) applies(v *values) bool {
 	for i := range e.conds {
-		if !e.conds[i].holds(v.get(e.conds[i].term)) {
+		if c := &e.conds[i]; !c.holds(v.get(c.term)) {
 			return false
 		}
 	}
-	for _, t := range e.scope {
+	for _, t := range e.scope.terms {
 		if v.get(t) == "" {
 			return false
 		}
 	}
 	return true
+}
+
+// home is the slot and tag of the request's home values, found when first needed.
+type home struct {
+	known bool
+	slot  uint16
+	tag   uint32
+}
+
+// hit makes the Hit of a policy that applies.
+func (ix *Index) hit(e *entry, v *values, at *home) Hit {
+	p := e.policy
+	h := Hit{Policy: p, Number: e.number, Cost: times(v.r.costOf(p.ID), p.Cost.of(v.class))}
+	h.Rule.Policy, h.Rule.Version, h.Rule.Limit = e.number, p.Version, p.Limit
+	if r := e.special.find(v); r != nil {
+		h.Override, h.Rule = r.override, r.rule
+	}
+	switch {
+	case !e.scope.home:
+		h.Slot, h.Key = ix.scopeBucket(e, v)
+		return h
+	case !at.known:
+		at.known = true
+		at.slot, at.tag = ix.homeOf(v)
+	}
+	h.Slot, h.Key = at.slot, ix.bucketKey(e, v, at.tag)
+	return h
 }

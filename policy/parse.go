@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 )
 
 // The bounds of a policy file. The parser beneath recurses, so what could nest
 // deeply is refused before it.
 const (
-	maxFile  = 16 << 20 // bytes
+	maxFile  = 64 << 20 // bytes
 	maxLine  = 16 << 10 // bytes
 	maxDepth = 100      // of brackets
 )
@@ -49,50 +44,98 @@ func (e *ParseError) Error() string {
 }
 
 // Parse reads a policy file, YAML, strictly: an unknown key is an error. file is
-// the name to show in errors. Every error is a *ParseError; no input panics.
-func Parse(file string, data []byte) (set *Set, err error) {
+// the name to show in errors and in Policy.Source. Every error is a *ParseError;
+// no input panics.
+func Parse(file string, data []byte) (*Set, error) {
+	s, err := parse(file, data, true)
+	if err != nil && len(data) <= smallFile {
+		return parse(file, data, false)
+	}
+	return s, err
+}
+
+// smallFile is the size in bytes up to which the YAML parser has the last word on
+// what is wrong. In a larger file something of which it alone makes sense, such as
+// a bracket that goes on at the left margin, is an error.
+const smallFile = 256 << 10
+
+// parse is Parse; without quick, all goes through the YAML parser, at a
+// twentieth of the speed and with the same result.
+func parse(file string, data []byte, quick bool) (set *Set, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the YAML parser, on input that its authors did not think of
 			set, err = nil, &ParseError{File: file, Reason: fmt.Sprintf("not readable as YAML: %v", p)}
 		}
 	}()
-	r := reader{file: file, places: map[string]place{}}
+	r := newReader(file)
 	if err := r.checkShape(data); err != nil {
 		return nil, err
 	}
-	doc, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return nil, r.syntax(err)
+	d := document{r: r, quick: quick, text: string(data)}
+	if err := d.open(); err != nil {
+		return nil, err
 	}
-	if len(doc.Docs) > 1 {
-		return nil, r.fail(doc.Docs[1].GetToken(), "", "a second document, want one")
-	}
-	var body ast.Node
-	if len(doc.Docs) == 1 {
-		body = doc.Docs[0].Body
-	}
-	s, err := r.set(body)
+	s, err := r.set(&d)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Validate(); err != nil {
-		return nil, r.locate(err)
+	if err := s.checkFile(); err != nil {
+		return nil, r.locate(&d, err)
 	}
 	s.Policies = s.sorted()
 	return s, nil
 }
 
-// reader turns the syntax tree of one file into a Set and remembers where each
-// field stands.
+// checkFile judges a set that is new.
+func (s *Set) checkFile() error {
+	if err := checkNewList("home", s.Home); err != nil {
+		return err
+	}
+	for i, p := range s.Policies {
+		if err := p.checkNewNames(); err != nil {
+			return at(i, err)
+		}
+	}
+	return s.Validate()
+}
+
+// reader turns the nodes of one file into a Set.
 type reader struct {
 	file   string
-	places map[string]place
+	known  map[string]string // texts met before, so that equal ones share their memory
+	places map[string]place  // where fields stand, by path; nil: nobody wants to know
 }
 
 // place is where a field of the Set stands in the file, and under which name.
 type place struct {
-	tok  *token.Token
+	at   pos
 	name string // path as written; "": as in the Set
+}
+
+// maxKnown bounds reader.known: what differs in each policy is not worth keeping.
+const maxKnown = 4096
+
+func newReader(file string) *reader {
+	return &reader{file: file, known: map[string]string{}, places: map[string]place{}}
+}
+
+// note remembers where a field stands.
+func (r *reader) note(path string, at pos) {
+	if r.places != nil {
+		r.places[path] = place{at: at}
+	}
+}
+
+// intern returns a copy of s that does not keep the file in memory.
+func (r *reader) intern(s string) string {
+	if known, ok := r.known[s]; ok {
+		return known
+	}
+	s = strings.Clone(s)
+	if len(r.known) < maxKnown {
+		r.known[s] = s
+	}
+	return s
 }
 
 // checkShape refuses what is no text, and what could make the YAML parser
@@ -115,39 +158,32 @@ func (r *reader) checkShape(data []byte) error {
 			depth = max(0, depth-1)
 		}
 		if i-start > maxLine {
-			return &ParseError{File: r.file, Line: line, Column: maxLine, Reason: fmt.Sprintf("a line of more than %d bytes", maxLine)}
+			return r.fail(pos{line, maxLine}, "", "a line of more than %d bytes", maxLine)
 		}
 		if depth > maxDepth {
-			return &ParseError{File: r.file, Line: line, Column: i - start + 1, Reason: fmt.Sprintf("more than %d brackets open", maxDepth)}
+			return r.fail(pos{line, i - start + 1}, "", "more than %d brackets open", maxDepth)
 		}
 	}
 	return nil
 }
 
-// syntax makes an error of the YAML parser ours.
-func (r *reader) syntax(err error) error {
-	var y yaml.Error
-	if errors.As(err, &y) {
-		return r.fail(y.GetToken(), "", "%s", y.GetMessage())
-	}
-	return &ParseError{File: r.file, Reason: err.Error()}
-}
-
-// fail returns an error at a token, which may be nil.
-func (r *reader) fail(at *token.Token, field, format string, args ...any) error {
-	e := &ParseError{File: r.file, Field: field, Reason: fmt.Sprintf(format, args...)}
-	if at != nil && at.Position != nil {
-		e.Line, e.Column = at.Position.Line, at.Position.Column
-	}
-	return e
+// fail returns an error at a place.
+func (r *reader) fail(at pos, field, format string, args ...any) error {
+	return &ParseError{File: r.file, Line: at.line, Column: at.column, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
 // locate gives an error of Validate its place: that of its field, or of the
-// nearest field around it.
-func (r *reader) locate(err error) error {
+// nearest field around it. A policy is read once more to learn its places.
+func (r *reader) locate(d *document, err error) error {
 	var e *ParseError
 	if !errors.As(err, &e) {
 		return err
+	}
+	var i int
+	if n, _ := fmt.Sscanf(e.Field, "policies[%d]", &i); n == 1 && i < d.count() {
+		if n, err := d.item(i); err == nil {
+			_, _ = r.policy(&n, i)
+		}
 	}
 	for path := e.Field; path != ""; path = parent(path) {
 		if p, ok := r.places[path]; ok {
@@ -155,7 +191,7 @@ func (r *reader) locate(err error) error {
 			if path == field && p.name != "" {
 				field = p.name
 			}
-			return r.fail(p.tok, field, "%s", e.Reason)
+			return r.fail(p.at, field, "%s", e.Reason)
 		}
 	}
 	return &ParseError{File: r.file, Field: e.Field, Reason: e.Reason}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ const (
 	MaxTenant     = 64
 	MaxPrincipals = 8
 	MaxAttributes = 16
+	MaxCosts      = 16
 	MaxValue      = 256  // of an attribute, principal id, plan or region
 	MaxRoute      = 1024 // without query and fragment
 	MaxRawRoute   = 8192
@@ -28,7 +30,16 @@ type Request struct {
 	Plan       string
 	Region     string
 	Attributes []Attribute // with distinct names
-	Cost       uint64      // tokens, 0 … bucket.MaxAmount
+	Cost       uint64      // tokens, 0 … bucket.MaxAmount; 0 looks
+	Costs      []PolicyCost
+}
+
+// PolicyCost is what a request costs by one policy, in place of Request.Cost.
+// One that names no policy that applies changes nothing. Costs are for distinct
+// policies.
+type PolicyCost struct {
+	Policy string
+	Cost   uint64 // 0 … bucket.MaxAmount
 }
 
 // Principal is who asks, in one of their roles: user, ip, api_key, or another name.
@@ -65,7 +76,7 @@ func (r *Request) Validate() error {
 			return err
 		}
 	}
-	return nil
+	return r.checkCosts()
 }
 
 // checkBounds judges counts, lengths and numbers.
@@ -85,6 +96,8 @@ func (r *Request) checkBounds() error {
 		return fault.Field("route", "%d bytes, want at most %d", len(r.Route), MaxRawRoute)
 	case len(cutRoute(r.Route)) > MaxRoute:
 		return fault.Field("route", "%d bytes without query and fragment, want at most %d", len(cutRoute(r.Route)), MaxRoute)
+	case len(r.Costs) > MaxCosts:
+		return fault.Field("costs", "%d of them, want at most %d", len(r.Costs), MaxCosts)
 	case r.Cost > bucket.MaxAmount:
 		return fault.Field("cost", "%d, want 0 … %d", r.Cost, bucket.MaxAmount)
 	}
@@ -142,9 +155,46 @@ func (r *Request) checkAttribute(i int) error {
 	return nil
 }
 
+func (r *Request) checkCosts() error {
+	for i := range r.Costs {
+		c := &r.Costs[i]
+		switch {
+		case c.Cost > bucket.MaxAmount:
+			return fieldAt("costs", i, "cost", "%d, want 0 … %d", c.Cost, bucket.MaxAmount)
+		case checkID(c.Policy) != nil:
+			return fieldAt("costs", i, "policy", "%v", checkID(c.Policy))
+		}
+		for j := range i {
+			if r.Costs[j].Policy == c.Policy {
+				return fieldAt("costs", i, "policy", "a second %q, want one cost for each policy", c.Policy)
+			}
+		}
+	}
+	return nil
+}
+
+// costOf is the cost of r by a policy, before the policy's own.
+func (r *Request) costOf(id string) uint64 {
+	for i := range r.Costs {
+		if r.Costs[i].Policy == id {
+			return r.Costs[i].Cost
+		}
+	}
+	return r.Cost
+}
+
+func (r *Request) hasPrincipal(kind string) bool {
+	for i := range r.Principals {
+		if r.Principals[i].Type == kind {
+			return true
+		}
+	}
+	return false
+}
+
 // checkFree says what is wrong with the name of a principal type or free attribute.
 func checkFree(name string) error {
-	if fieldOf(name) != fieldFree {
+	if fieldOf(name) != fieldFree || slices.Contains(short, name) {
 		return fault.New(fault.InvalidArgument, "%q is reserved, want another name", name)
 	}
 	return checkName(name)

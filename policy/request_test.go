@@ -17,6 +17,9 @@ func full() *Request {
 	for i := range MaxAttributes {
 		r.Attributes = append(r.Attributes, Attribute{fmt.Sprint("name", i), strings.Repeat("v", MaxValue)})
 	}
+	for i := range MaxCosts {
+		r.Costs = append(r.Costs, PolicyCost{fmt.Sprint("policy", i), 1_000_000_000})
+	}
 	return r
 }
 
@@ -70,6 +73,12 @@ func TestBadRequestsNameTheirField(t *testing.T) {
 		"name control":   {change(func(r *Request) { r.Attributes[3].Name = "a\x00" }), "attributes[3].name"},
 		"name C1":        {change(func(r *Request) { r.Attributes[3].Name = "a\u0085" }), "attributes[3].name"},
 		"name UTF-8":     {change(func(r *Request) { r.Attributes[3].Name = "a\xff" }), "attributes[3].name"},
+		"name short":     {change(func(r *Request) { r.Attributes[3].Name = "principal_id" }), "attributes[3].name"},
+		"costs":          {change(func(r *Request) { r.Costs = append(r.Costs, PolicyCost{"x", 1}) }), "costs"},
+		"costs twice":    {change(func(r *Request) { r.Costs[2].Policy = "policy1" }), "costs[2].policy"},
+		"costs no name":  {change(func(r *Request) { r.Costs[2].Policy = "" }), "costs[2].policy"},
+		"costs ASCII":    {change(func(r *Request) { r.Costs[2].Policy = "é" }), "costs[2].policy"},
+		"costs large":    {change(func(r *Request) { r.Costs[2].Cost = 1_000_000_001 }), "costs[2].cost"},
 		"value long":     {change(func(r *Request) { r.Attributes[3].Value += "x" }), "attributes[3].value"},
 		"value UTF-8":    {change(func(r *Request) { r.Attributes[3].Value = "\xff" }), "attributes[3].value"},
 		"counts are 1st": {change(func(r *Request) { r.Tenant = "\xff"; r.Cost = 1 << 40 }), "cost"},

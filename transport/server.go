@@ -36,6 +36,18 @@ type Backend interface {
 	// asks for it before Routing misses none.
 	RoutingChanged() <-chan struct{}
 
+	// Refund gives back what a decision took. The request has an id and a subject
+	// within bounds; so do those of Release and Renew.
+	Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error)
+	Release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error)
+	Renew(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error)
+	// Explain takes nothing. r is well formed as those of Decide, and the callee's
+	// until it returns.
+	Explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error)
+
+	// Policies returns the part that changes policies, always the same.
+	Policies() Policies
+
 	Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error)
 	Status(ctx context.Context, r *pb.StatusRequest) (*pb.StatusResponse, error)
 	Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error)
@@ -67,7 +79,7 @@ const (
 	minPingInterval  = time.Second // clients that ping more often are cut off
 )
 
-// Server answers callers of one node: Limiter, Cluster, gRPC health and
+// Server answers callers of one node: Limiter, Policies, Cluster, gRPC health and
 // reflection. Serve is that of grpc.
 type Server struct {
 	*grpc.Server
@@ -78,6 +90,7 @@ type Server struct {
 	backend  Backend
 	options  ServerOptions
 	health   *health.Server
+	uploads  chan struct{} // one for each policy file being read; full: no more
 	stopping chan struct{} // closed by Shutdown: nothing more is decided
 	stopOnce sync.Once
 }
@@ -97,9 +110,13 @@ func NewServer(b Backend, o ServerOptions) *Server {
 	if o.Inflight <= 0 {
 		o.Inflight = 32
 	}
-	s := &Server{born: time.Now(), backend: b, options: o, health: health.NewServer(), stopping: make(chan struct{})}
+	s := &Server{
+		born: time.Now(), backend: b, options: o, health: health.NewServer(),
+		uploads: make(chan struct{}, maxUploads), stopping: make(chan struct{}),
+	}
 	s.Server = grpc.NewServer(append(s.grpcOptions(), o.GRPC...)...)
 	s.RegisterService(limiterDesc(), s)
+	s.RegisterService(policiesDesc(), s)
 	s.RegisterService(clusterDesc(), s)
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	reflection.Register(s.Server)

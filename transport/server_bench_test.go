@@ -17,6 +17,7 @@ import (
 
 // quick is a node that admits everything at once, with memory for one message.
 type quick struct {
+	permits
 	routing *pb.Routing
 	never   chan struct{}
 }
@@ -48,6 +49,7 @@ func (q *quick) Decide(_ context.Context, m *pb.StreamRequest) []*pb.Result {
 }
 
 func (q *quick) Routing() *pb.Routing            { return q.routing }
+func (q *quick) Policies() transport.Policies    { return new(policies) }
 func (q *quick) RoutingChanged() <-chan struct{} { return q.never }
 
 func (q *quick) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {

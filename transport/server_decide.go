@@ -68,6 +68,7 @@ func withLimits(d *pb.Decision) {
 		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining,
 		ResetAfterNs: d.ResetAfterNs, RetryAfterNs: d.RetryAfterNs, DelayNs: d.DelayNs,
 		PolicyId: d.PolicyId, PolicyVersion: d.PolicyVersion, Reason: d.Reason,
+		PermitId: d.PermitId, FencingToken: d.FencingToken,
 	}}
 }
 

@@ -20,6 +20,9 @@ import (
 
 // backend is a node made of functions.
 type backend struct {
+	permits
+	policies policies
+
 	decide func(ctx context.Context, m *pb.StreamRequest) []*pb.Result
 	status func() (*pb.StatusResponse, error)
 
@@ -27,6 +30,27 @@ type backend struct {
 	routing *pb.Routing
 	changed chan struct{}
 }
+
+// permits answers what is about a decision made before.
+type permits struct{}
+
+func (permits) Refund(context.Context, *pb.RefundRequest) (*pb.RefundResponse, error) {
+	return &pb.RefundResponse{Refunded: true}, nil
+}
+
+func (permits) Release(context.Context, *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return &pb.PermitResponse{Held: true}, nil
+}
+
+func (permits) Renew(context.Context, *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return &pb.PermitResponse{Held: true, ExpiresAfterNs: 1}, nil
+}
+
+func (permits) Explain(_ context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error) {
+	return &pb.ExplainResponse{Home: r.GetSubject().GetTenant()}, nil
+}
+
+func (b *backend) Policies() transport.Policies { return &b.policies }
 
 func newBackend(leader string) *backend {
 	return &backend{decide: admit, routing: newQuick(leader).routing, changed: make(chan struct{})}

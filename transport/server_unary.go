@@ -20,6 +20,10 @@ func limiterDesc() *grpc.ServiceDesc {
 		rawMethod(pb.Limiter_Decide_FullMethodName, "Decide", (*Server).decideOne),
 		rawMethod(pb.Limiter_DecideBatch_FullMethodName, "DecideBatch", (*Server).decideBatch),
 		method(pb.Limiter_GetRouting_FullMethodName, "GetRouting", (*Server).getRouting),
+		method(pb.Limiter_Refund_FullMethodName, "Refund", (*Server).refund),
+		method(pb.Limiter_Release_FullMethodName, "Release", (*Server).release),
+		method(pb.Limiter_Renew_FullMethodName, "Renew", (*Server).renew),
+		rawMethod(pb.Limiter_Explain_FullMethodName, "Explain", (*Server).explain),
 	}
 	d.Streams = []grpc.StreamDesc{{
 		StreamName: "Stream", ServerStreams: true, ClientStreams: true,

@@ -30,26 +30,28 @@ func (k *Kind) Error() string { return k.text }
 // a code of a newer build, so it says nothing about the charge; a node that
 // fails while it decides answers OutcomeUnknown.
 var (
-	InvalidArgument = &Kind{pb.Code_CODE_INVALID_ARGUMENT, codes.InvalidArgument, "invalid argument"}
-	NotLeader       = &Kind{pb.Code_CODE_NOT_LEADER, codes.FailedPrecondition, "not the leader"}
-	NoLeader        = &Kind{pb.Code_CODE_NO_LEADER, codes.Unavailable, "no leader"}
-	Busy            = &Kind{pb.Code_CODE_BUSY, codes.ResourceExhausted, "busy"}
-	OutcomeUnknown  = &Kind{pb.Code_CODE_OUTCOME_UNKNOWN, codes.Unknown, "outcome unknown"}
-	TooOld          = &Kind{pb.Code_CODE_TOO_OLD, codes.FailedPrecondition, "too old"}
-	IDReused        = &Kind{pb.Code_CODE_ID_REUSED, codes.AlreadyExists, "request id reused with other content"}
-	Deadline        = &Kind{pb.Code_CODE_DEADLINE, codes.DeadlineExceeded, "deadline exceeded"}
-	NotHeld         = &Kind{pb.Code_CODE_NOT_HELD, codes.FailedPrecondition, "slot not held"}
-	StoreFull       = &Kind{pb.Code_CODE_STORE_FULL, codes.ResourceExhausted, "too many buckets"}
-	NotReady        = &Kind{pb.Code_CODE_NOT_READY, codes.Unavailable, "not ready"}
-	Unavailable     = &Kind{pb.Code_CODE_UNAVAILABLE, codes.Unavailable, "unavailable"}
-	Internal        = &Kind{pb.Code_CODE_INTERNAL, codes.Internal, "internal error"}
-	NotFound        = &Kind{pb.Code_CODE_NOT_FOUND, codes.NotFound, "not found"}
-	Conflict        = &Kind{pb.Code_CODE_CONFLICT, codes.Aborted, "conflict"}
+	InvalidArgument    = &Kind{pb.Code_CODE_INVALID_ARGUMENT, codes.InvalidArgument, "invalid argument"}
+	NotLeader          = &Kind{pb.Code_CODE_NOT_LEADER, codes.FailedPrecondition, "not the leader"}
+	NoLeader           = &Kind{pb.Code_CODE_NO_LEADER, codes.Unavailable, "no leader"}
+	Busy               = &Kind{pb.Code_CODE_BUSY, codes.ResourceExhausted, "busy"}
+	OutcomeUnknown     = &Kind{pb.Code_CODE_OUTCOME_UNKNOWN, codes.Unknown, "outcome unknown"}
+	TooOld             = &Kind{pb.Code_CODE_TOO_OLD, codes.FailedPrecondition, "too old"}
+	IDReused           = &Kind{pb.Code_CODE_ID_REUSED, codes.AlreadyExists, "request id reused with other content"}
+	Deadline           = &Kind{pb.Code_CODE_DEADLINE, codes.DeadlineExceeded, "deadline exceeded"}
+	NotHeld            = &Kind{pb.Code_CODE_NOT_HELD, codes.FailedPrecondition, "slot not held"}
+	StoreFull          = &Kind{pb.Code_CODE_STORE_FULL, codes.ResourceExhausted, "too many buckets"}
+	NotReady           = &Kind{pb.Code_CODE_NOT_READY, codes.Unavailable, "not ready"}
+	Unavailable        = &Kind{pb.Code_CODE_UNAVAILABLE, codes.Unavailable, "unavailable"}
+	Internal           = &Kind{pb.Code_CODE_INTERNAL, codes.Internal, "internal error"}
+	NotFound           = &Kind{pb.Code_CODE_NOT_FOUND, codes.NotFound, "not found"}
+	Conflict           = &Kind{pb.Code_CODE_CONFLICT, codes.Aborted, "conflict"}
+	PreconditionFailed = &Kind{pb.Code_CODE_PRECONDITION_FAILED, codes.FailedPrecondition, "precondition failed"}
+	PolicyStale        = &Kind{pb.Code_CODE_POLICY_STALE, codes.FailedPrecondition, "policy stale"}
 )
 
 var kinds = []*Kind{
 	InvalidArgument, NotLeader, NoLeader, Busy, OutcomeUnknown, TooOld, IDReused, Deadline,
-	NotHeld, StoreFull, NotReady, Unavailable, Internal, NotFound, Conflict,
+	NotHeld, StoreFull, NotReady, Unavailable, Internal, NotFound, Conflict, PreconditionFailed, PolicyStale,
 }
 
 // Error is a kind with its particulars. errors.Is(err, kind) holds for its Kind.

@@ -139,3 +139,15 @@ func (a *Answers) name(s *span) (string, error) {
 	}
 	return v, nil
 }
+
+// text reads a string that is not likely to come again.
+func text(s *span) (string, error) {
+	in, err := s.sub()
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(in.bytes()) {
+		return "", malformed()
+	}
+	return string(in.bytes()), nil
+}

@@ -33,6 +33,8 @@ func (a *Answers) decision(outer *span) error {
 			err = a.shared(&s, &a.head, num, typ)
 		case num == 15 && typ == protowire.BytesType:
 			err = a.limit(&s)
+		case num == 18 && typ == protowire.BytesType:
+			a.value.PermitId, err = text(&s)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -65,6 +67,8 @@ func number(s *span, d *pb.Decision, num protowire.Number) error {
 		d.Term = v
 	case 17:
 		d.SlotTimeNs = int64(v)
+	case 19:
+		d.FencingToken = v
 	}
 	return err
 }
@@ -79,8 +83,14 @@ func (a *Answers) limit(outer *span) error {
 	a.value.Limits = append(a.value.Limits, l)
 	for s.more() {
 		num, typ, err := s.next()
-		if err == nil {
+		switch {
+		case err != nil:
+		case num < 10 || typ == protowire.VarintType:
 			err = a.shared(&s, l, num, typ)
+		case num == 10 && typ == protowire.BytesType:
+			l.PermitId, err = text(&s)
+		default:
+			err = s.skip(num, typ)
 		}
 		if err != nil {
 			return err
@@ -121,6 +131,10 @@ func sharedNumber(s *span, l *pb.LimitDecision, num protowire.Number) error {
 		l.DelayNs = int64(v)
 	case 8:
 		l.PolicyVersion = v
+	case 11:
+		l.FencingToken = v
+	case 12:
+		l.Shadow = v != 0
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -10,10 +9,11 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
 
-// MaxCost and MaxRequestID bound a request.
+// MaxCost, MaxRequestID and MaxPermitID bound a request.
 const (
 	MaxCost      = 1_000_000_000
-	MaxRequestID = 64 // bytes
+	MaxRequestID = 64  // bytes
+	MaxPermitID  = 256 // bytes
 )
 
 // Requests is a decoded message of takes and the memory it lives in, which the
@@ -32,6 +32,7 @@ type Requests struct {
 	attributes slab[pb.Attribute]
 	sents      slab[pb.Sent]
 	costs      slab[int64]
+	single     slab[pb.PolicyCost]
 }
 
 // Bad is a request that cannot be judged. Err is InvalidArgument with the field's path.
@@ -137,41 +138,6 @@ func (r *Requests) checkAll() {
 	r.Message.Requests, r.Bad = good, malformed
 }
 
-// check holds a request to the rules that need no policy, and gives its Sent
-// the session of the message if it names none.
-func check(q *pb.DecideRequest, session uint64) error {
-	if c := q.GetCost(); c < 0 || c > MaxCost {
-		return invalid("cost", "must be 0 to %d, is %d", MaxCost, c)
-	}
-	if n := len(q.RequestId); n > MaxRequestID {
-		return invalid("request_id", "must be at most %d bytes, is %d", MaxRequestID, n)
-	}
-	if q.Sent == nil {
-		return nil
-	}
-	if q.RequestId != "" {
-		return invalid("request_id", "must be absent where sent names the request")
-	}
-	return checkSent(q.Sent, session)
-}
-
-func checkSent(s *pb.Sent, session uint64) error {
-	if s.Session == 0 {
-		s.Session = session
-	}
-	switch {
-	case s.Session == 0:
-		return invalid("sent.session", "must not be 0")
-	case session != 0 && s.Session != session:
-		return invalid("sent.session", "must be that of the message")
-	case s.Sequence == 0:
-		return invalid("sent.sequence", "must be at least 1")
-	case s.AgeNs > math.MaxInt64:
-		return invalid("sent.age_ns", "must be at most %d", int64(math.MaxInt64))
-	}
-	return nil
-}
-
 // within puts path in front of the field of err.
 func within(path string, err error) error {
 	e, ok := err.(*fault.Error)
@@ -199,4 +165,5 @@ func (r *Requests) reset() {
 	r.attributes.reset(4 * MaxRequests)
 	r.sents.reset(2 * MaxRequests)
 	r.costs.reset(2 * MaxRequests)
+	r.single.reset(2 * MaxRequests)
 }

@@ -22,6 +22,7 @@ func full() *pb.DecideRequest {
 			Route: "POST:/v1/payments", Plan: "standard", Region: "eu", Attributes: []*pb.Attribute{{Name: "shard", Value: "ü"}, {}},
 		},
 		Cost: cost(3), Sent: &pb.Sent{Session: 7, Sequence: 9, Attempt: 2, AgeNs: 1e9, Epoch: 4}, StaleOk: true,
+		Costs: []*pb.PolicyCost{{Policy: "export", Cost: 1e9}, {Policy: "ü"}, {}},
 	}
 }
 
@@ -89,6 +90,11 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{"cost", marshal(t, &pb.DecideRequest{Cost: cost(-1)})},
 		{"cost", marshal(t, &pb.DecideRequest{Cost: cost(MaxCost + 1)})},
 		{"cost", marshal(t, &pb.DecideRequest{Cost: cost(math.MinInt64)})},
+		{"costs[1].cost", marshal(t, &pb.DecideRequest{Costs: []*pb.PolicyCost{{}, {Policy: "p", Cost: -1}}})},
+		{"costs[0].cost", marshal(t, &pb.DecideRequest{Costs: []*pb.PolicyCost{{Cost: MaxCost + 1}}})},
+		{"costs[0].policy", []byte("\x32\x03\x0a\x01\xff")},
+		{"costs[1]", []byte("\x32\x00\x32\x01\x0a")},
+		{"costs", []byte(strings.Repeat("\x32\x00", MaxCosts+1))},
 		{"request_id", marshal(t, &pb.DecideRequest{RequestId: strings.Repeat("i", 65)})},
 		{"request_id", marshal(t, &pb.DecideRequest{RequestId: "i", Sent: &pb.Sent{Session: 7, Sequence: 1}})},
 		{"sent.sequence", marshal(t, &pb.DecideRequest{Sent: &pb.Sent{Session: 7}})},
@@ -190,8 +196,13 @@ func FuzzRequests(f *testing.F) {
 
 func wellFormed(q *pb.DecideRequest, session uint64) bool {
 	s := q.Sent
+	for _, c := range q.Costs {
+		if c.Cost < 0 || c.Cost > MaxCost {
+			return false
+		}
+	}
 	return q.GetCost() >= 0 && q.GetCost() <= MaxCost && len(q.RequestId) <= 64 &&
-		len(q.GetSubject().GetPrincipals()) <= 8 && len(q.GetSubject().GetAttributes()) <= 16 &&
+		len(q.GetSubject().GetPrincipals()) <= 8 && len(q.GetSubject().GetAttributes()) <= 16 && len(q.Costs) <= MaxCosts &&
 		(s == nil || q.RequestId == "" && s.Sequence > 0 && s.AgeNs <= math.MaxInt64 &&
 			(session == 0 && s.Session != 0 || session != 0 && (s.Session == 0 || s.Session == session)))
 }
@@ -214,6 +225,9 @@ func sameAs(got, want *pb.DecideRequest, session uint64) bool {
 	}
 	for _, a := range want.Subject.Attributes {
 		a.ProtoReflect().SetUnknown(nil)
+	}
+	for _, c := range want.Costs {
+		c.ProtoReflect().SetUnknown(nil)
 	}
 	return proto.Equal(got, want)
 }

@@ -57,7 +57,12 @@ func appendDecision(dst []byte, d *pb.Decision) []byte {
 		dst = Close(appendLimit(dst, l), start)
 	}
 	dst = appendUint16(dst, 16, d.Term)
-	return appendUint16(dst, 17, uint64(d.SlotTimeNs))
+	dst = appendUint16(dst, 17, uint64(d.SlotTimeNs))
+	if d.PermitId != "" {
+		dst = append(dst, 18<<3&0x7f|2|0x80, 18>>4) // tag of field 18, bytes
+		dst = append(binary.AppendUvarint(dst, uint64(len(d.PermitId))), d.PermitId...)
+	}
+	return appendUint16(dst, 19, d.FencingToken)
 }
 
 // appendUint16 appends a varint field numbered 16 or above, up to 2047.
@@ -80,7 +85,10 @@ func appendLimit(dst []byte, l *pb.LimitDecision) []byte {
 	dst = AppendUint(dst, 6, uint64(l.GetDelayNs()))
 	dst = AppendString(dst, 7, l.GetPolicyId())
 	dst = AppendUint(dst, 8, l.GetPolicyVersion())
-	return AppendString(dst, 9, l.GetReason())
+	dst = AppendString(dst, 9, l.GetReason())
+	dst = AppendString(dst, 10, l.GetPermitId())
+	dst = AppendUint(dst, 11, l.GetFencingToken())
+	return AppendBool(dst, 12, l.GetShadow())
 }
 
 func appendError(dst []byte, e *pb.Error) []byte {

@@ -11,7 +11,7 @@ import (
 // decide decodes a DecideRequest.
 func (r *Requests) decide(s span) (*pb.DecideRequest, error) {
 	q := r.requests.next()
-	*q = pb.DecideRequest{}
+	*q = pb.DecideRequest{Costs: q.Costs[:0]}
 	for s.more() {
 		num, typ, err := s.next()
 		switch {
@@ -31,6 +31,8 @@ func (r *Requests) decide(s span) (*pb.DecideRequest, error) {
 			var v uint64
 			v, err = s.varint()
 			q.StaleOk = v != 0
+		case num == 6 && typ == protowire.BytesType:
+			err = r.policyCost(&s, q)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -117,6 +119,38 @@ func (r *Requests) attribute(s *span, m *pb.Subject) error {
 	m.Attributes = append(m.Attributes, a)
 	if err := pair(s, "name", &a.Name, "value", &a.Value); err != nil {
 		return within(fmt.Sprintf("attributes[%d]", n), err)
+	}
+	return nil
+}
+
+func (r *Requests) policyCost(outer *span, q *pb.DecideRequest) error {
+	n := len(q.Costs)
+	if n == MaxCosts {
+		return invalid("costs", "must be at most %d", MaxCosts)
+	}
+	c := r.single.next()
+	*c = pb.PolicyCost{}
+	q.Costs = append(q.Costs, c)
+	s, err := outer.sub()
+	if err != nil {
+		return err
+	}
+	for s.more() {
+		num, typ, err := s.next()
+		var v uint64
+		switch {
+		case err != nil:
+		case num == 1 && typ == protowire.BytesType:
+			c.Policy, err = s.text("policy")
+		case num == 2 && typ == protowire.VarintType:
+			v, err = s.varint()
+			c.Cost = int64(v)
+		default:
+			err = s.skip(num, typ)
+		}
+		if err != nil {
+			return within(fmt.Sprintf("costs[%d]", n), err)
+		}
 	}
 	return nil
 }

@@ -206,35 +206,63 @@ func (g *Group) Leader() string {
 // Applied is the index of the last command applied here.
 func (g *Group) Applied() uint64 { return g.machine.index.Load() }
 
-// Propose commits one command and returns what it did. It fails with
+// Propose commits one command. See ProposeAt.
+func (g *Group) Propose(ctx context.Context, c control.Command) error {
+	_, err := g.ProposeAt(ctx, c)
+	return err
+}
+
+// ProposeAt commits one command and returns its index. It fails with
 // fault.NotLeader if this replica does not lead, and with fault.OutcomeUnknown
 // if leadership was lost meanwhile; a refusal by the state machine is its error.
-func (g *Group) Propose(ctx context.Context, c control.Command) error {
+func (g *Group) ProposeAt(ctx context.Context, c control.Command) (index uint64, err error) {
 	if !g.Leads() {
-		return fault.Leader(nil)
+		return 0, fault.Leader(nil)
 	}
 	timeout := 5 * time.Second
 	if dl, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(dl))
 	}
 	if timeout <= 0 {
-		return fault.New(fault.Deadline, "no time left for a control command") // raft would wait for ever
+		return 0, fault.New(fault.Deadline, "no time left for a control command") // raft would wait for ever
 	}
-	f := g.raft.Apply(control.Encode(c), timeout)
+	if err := g.readable(c); err != nil {
+		return 0, err
+	}
+	data := control.Encode(c)
+	if len(data) > maxCommand {
+		return 0, fault.New(fault.InvalidArgument, "the change takes %d bytes, at most %d may; make it in several", len(data), maxCommand)
+	}
+	f := g.raft.Apply(data, timeout)
 	if err := wait(ctx, f); err != nil {
 		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
-			return fault.Leader(nil)
+			return 0, fault.Leader(nil)
 		}
-		return fault.New(fault.OutcomeUnknown, "control command: %v", err)
+		return 0, fault.New(fault.OutcomeUnknown, "control command: %v", err)
 	}
 	// A barrier tells the others at once that the command is committed, instead
 	// of after raft's calm CommitTimeout.
 	g.raft.Barrier(timeout)
 	result, ok := f.Response().(control.Result)
 	if !ok {
-		return fault.New(fault.Internal, "control replica stands still: %v", f.Response())
+		return 0, fault.New(fault.Internal, "control replica stands still: %v", f.Response())
 	}
-	return result.Err
+	return f.Index(), result.Err
+}
+
+// maxCommand bounds one entry of the control log, far below what a link carries
+// in one frame.
+const maxCommand = 8 << 20
+
+// readable refuses a command in a format that some registered node cannot read:
+// it would stand still.
+func (g *Group) readable(c control.Command) error {
+	for _, node := range g.State().Nodes {
+		if !node.Removed && node.FormatMax < control.Format(c) {
+			return fault.New(fault.Conflict, "node %s reads formats up to %d, this change needs %d: upgrade it first", node.Name, node.FormatMax, control.Format(c))
+		}
+	}
+	return nil
 }
 
 // wait bounds a raft future by ctx: a future of a hung replica never returns.

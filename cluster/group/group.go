@@ -48,6 +48,7 @@ type Config struct {
 	OnLead  func(term uint64, serving bool)              // this replica began or stopped serving as leader
 
 	MaxBuckets int // above it takes get no new bucket; 0: no cap. May be passed by what two entries hold
+	MaxPerHome int // above it takes of one home get no new bucket; 0: no cap. Counted by a sketch that may count a little more
 	LogBytes   int // memory of the raft log that a snapshot is asked to bound; 0: 64 MiB
 	Timers     Timers
 	Metrics    *Metrics // nil: the replica makes its own

@@ -26,7 +26,9 @@ func (r *Replica) Take(ctx context.Context, reqs []Request, out *Outcome) error 
 	if err := fits(reqs); err != nil {
 		return err
 	}
-	r.capBuckets(reqs)
+	if r.cfg.MaxBuckets > 0 || r.cfg.MaxPerHome > 0 {
+		r.capBuckets(reqs)
+	}
 	if r.judgeAhead(reqs, out) == len(reqs) {
 		r.metrics.Takes.Add(uint64(len(reqs)))
 		out.Results, out.peeked = out.peeked, out.Results
@@ -43,20 +45,27 @@ func fits(reqs []Request) error {
 		return ErrTooBig
 	}
 	for i := range reqs {
-		if n := len(reqs[i].Takes); n == 0 || n > bucket.MaxRequestTakes {
+		if n := len(reqs[i].Takes); n == 0 && reqs[i].Op == bucket.OpTake || n > bucket.MaxRequestTakes {
 			return fault.New(fault.InvalidArgument, "request %d has %d takes, want 1 to %d", i, n, bucket.MaxRequestTakes)
 		}
 	}
 	return nil
 }
 
-// capBuckets sets NoNewBucket if this group is at its cap.
+// capBuckets sets NoNewBucket where this group, or the home of a take, is at its cap.
 func (r *Replica) capBuckets(reqs []Request) {
-	if r.cfg.MaxBuckets <= 0 || r.fsm.view.load().buckets < r.cfg.MaxBuckets {
-		return
+	full := r.cfg.MaxBuckets > 0 && r.fsm.view.load().buckets >= r.cfg.MaxBuckets
+	if r.cfg.MaxPerHome > 0 && !full {
+		r.fsm.mu.Lock()
+		defer r.fsm.mu.Unlock()
 	}
 	for i := range reqs {
-		reqs[i].NoNewBucket = true
+		reqs[i].NoNewBucket = full
+		for k := range reqs[i].Takes {
+			if t := &reqs[i].Takes[k]; !full && r.cfg.MaxPerHome > 0 && r.fsm.table.HomeBuckets(t.Slot, t.Key) >= r.cfg.MaxPerHome {
+				reqs[i].NoNewBucket = true
+			}
+		}
 	}
 }
 

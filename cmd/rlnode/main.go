@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -59,17 +60,13 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rlnode",
 		Short: "A rate limiter that runs as a cluster of its own",
-		Long: "rlnode runs a node of a ringlimit cluster (serve, dev) and talks to one (check, status, members, remove, bench).\n" +
+		Long: "rlnode runs a node of a ringlimit cluster (serve, dev) and talks to one (check, refund, status,\n" +
+			"policy, override, members, remove, bench). simulate needs no cluster.\n" +
 			"Every flag can also be given as RLNODE_<FLAG> in the environment or as a key of a YAML file named by --config;\n" +
 			"a flag wins over the environment, the environment over the file.",
 		Version:      version(),
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("no command %q; see rlnode --help", args[0])}
-			}
-			return nil
-		},
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Help()
@@ -81,9 +78,41 @@ func rootCommand() *cobra.Command {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return settle(cmd.Flags()) }
-	root.AddCommand(serveCommand(), devCommand(), checkCommand(), statusCommand(), membersCommand(),
-		removeCommand(), benchCommand(), versionCommand())
+	root.AddCommand(serveCommand(), devCommand(), checkCommand(), refundCommand(), statusCommand(), policyCommand(),
+		overrideCommand(), membersCommand(), removeCommand(), simulateCommand(), benchCommand(), versionCommand())
 	return root
+}
+
+// parent is a command that only groups others.
+func parent(use, short string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: noCommand}
+	cmd.AddCommand(children...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return usageError{fmt.Errorf("%s wants one of %s; see %s --help", cmd.CommandPath(), strings.Join(names, ", "), cmd.CommandPath())}
+	}
+	return cmd
+}
+
+// noCommand refuses a word that is no command of this one.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath())}
+	}
+	return nil
+}
+
+// oneArg wants exactly one argument.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("%s takes one %s, not %d", cmd.CommandPath(), what, len(args))}
+		}
+		return nil
+	}
 }
 
 // noArgs refuses arguments as wrong usage.

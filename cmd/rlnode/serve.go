@@ -70,6 +70,7 @@ func serveCommand() *cobra.Command {
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", 30*time.Second, "how long SIGTERM waits for leadership to be handed over")
 	f.StringVar(&cfg.Zone, "zone", "", "failure zone of the node, shown by status")
 	f.IntVar(&cfg.MaxBuckets, "max-buckets", 0, "cap on buckets this node holds; above it takes on new keys are refused; 0: none")
+	f.IntVar(&cfg.MaxPerTenant, "max-buckets-per-tenant", 0, "cap on buckets of one tenant (of one home); takes on further keys are refused; 0: none")
 	f.BoolVar(&cfg.Profiling, "enable-pprof", false, "serve Go profiles under /debug/pprof/ on --http")
 	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
 	return cmd

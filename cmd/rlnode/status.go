@@ -3,60 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
-	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
-
-// ask calls the first of several nodes that answers.
-func ask[R any](ctx context.Context, addrs []string, call func(context.Context, pb.ClusterClient) (R, error)) (R, error) {
-	var none R
-	var errs []error
-	for _, addr := range addrs {
-		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return none, usageError{fmt.Errorf("--addr %q: %w", addr, err)}
-		}
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		r, err := call(ctx, pb.NewClusterClient(conn))
-		cancel()
-		_ = conn.Close()
-		if err == nil {
-			return r, nil
-		}
-		if status.Code(err) != codes.Unavailable {
-			err = fault.FromStatus(err)
-		}
-		if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict) || errors.Is(err, fault.InvalidArgument) {
-			return none, err
-		}
-		errs = append(errs, fmt.Errorf("%s: %s", addr, status.Convert(err).Message()))
-	}
-	if len(addrs) == 0 {
-		return none, usageError{errors.New("--addr names no node: want HOST:PORT,…")}
-	}
-	return none, fmt.Errorf("no node answered: %w", oneLine(errs))
-}
-
-func oneLine(errs []error) error {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
-	}
-	return errors.New(strings.Join(texts, "; "))
-}
 
 func statusCommand() *cobra.Command {
 	var addrs []string
@@ -69,8 +25,8 @@ func statusCommand() *cobra.Command {
 			if err := checkOutput(output, "table"); err != nil {
 				return err
 			}
-			r, err := ask(cmd.Context(), addrs, func(ctx context.Context, c pb.ClusterClient) (*pb.StatusResponse, error) {
-				return c.Status(ctx, &pb.StatusRequest{})
+			r, err := ask(cmd.Context(), addrs, reading, func(ctx context.Context, c *grpc.ClientConn) (*pb.StatusResponse, error) {
+				return pb.NewClusterClient(c).Status(ctx, &pb.StatusRequest{})
 			})
 			if err != nil {
 				return err
@@ -228,8 +184,8 @@ func membersCommand() *cobra.Command {
 			if err := checkOutput(output, "table"); err != nil {
 				return err
 			}
-			r, err := ask(cmd.Context(), addrs, func(ctx context.Context, c pb.ClusterClient) (*pb.MembersResponse, error) {
-				return c.Members(ctx, &pb.MembersRequest{})
+			r, err := ask(cmd.Context(), addrs, reading, func(ctx context.Context, c *grpc.ClientConn) (*pb.MembersResponse, error) {
+				return pb.NewClusterClient(c).Members(ctx, &pb.MembersRequest{})
 			})
 			if err != nil {
 				return err
@@ -252,15 +208,10 @@ func removeCommand() *cobra.Command {
 		Short: "Declare that a node will never return; its state is gone for good",
 		Long: "remove takes a stopped node out of the cluster. Its replicas are made anew on other nodes, where any are left; on a\n" +
 			"cluster of three the groups then run on two of three and status exits 4. A node that comes back under the name is new.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{fmt.Errorf("remove takes one node name, not %d", len(args))}
-			}
-			return nil
-		},
+		Args: oneArg("node name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := ask(cmd.Context(), addrs, func(ctx context.Context, c pb.ClusterClient) (*pb.RemoveResponse, error) {
-				return c.Remove(ctx, &pb.RemoveRequest{Node: args[0]})
+			_, err := ask(cmd.Context(), addrs, changing, func(ctx context.Context, c *grpc.ClientConn) (*pb.RemoveResponse, error) {
+				return pb.NewClusterClient(c).Remove(ctx, &pb.RemoveRequest{Node: args[0]})
 			})
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])

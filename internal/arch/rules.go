@@ -38,6 +38,11 @@ var Directions = []Direction{
 		Why: "a policy turns a request into limits and keys; where those are kept and who leads is not its business",
 	},
 	{
+		Of:  "decision",
+		May: []string{"bucket", "policy"},
+		Why: "what a caller is told must be the same from the cluster and from simulate, which has no cluster",
+	},
+	{
 		Of:  "control",
 		May: []string{"ring", "policy", "api/fault"},
 		Why: "the agreed configuration is a deterministic state machine: it plans, the cluster acts",
@@ -54,7 +59,7 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "cluster",
-		May: []string{"transport", "control", "ring", "policy", "bucket", "api", "internal"},
+		May: []string{"transport", "control", "ring", "policy", "decision", "bucket", "api", "internal"},
 		Why: "the node is where all parts meet; nothing but the binary and the benches may stand above it",
 	},
 	{
@@ -64,7 +69,7 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "cmd",
-		May: []string{"cluster", "client", "api", "policy", "bucket", "bench/load", "examples"},
+		May: []string{"cluster", "client", "api", "policy", "decision", "bucket", "bench/load", "examples"},
 		Why: "a command parses flags and calls; what only it can reach cannot be tested without a process",
 	},
 	{

@@ -31,22 +31,24 @@ const (
 type Code int32
 
 const (
-	Code_CODE_UNSPECIFIED      Code = 0
-	Code_CODE_INVALID_ARGUMENT Code = 1  // the request is wrong; field says where
-	Code_CODE_NOT_LEADER       Code = 2  // ask the hinted node
-	Code_CODE_NO_LEADER        Code = 3  // the group has no leader now
-	Code_CODE_BUSY             Code = 4  // a bounded queue is full; try later
-	Code_CODE_OUTCOME_UNKNOWN  Code = 5  // perhaps charged; retry with the same id
-	Code_CODE_TOO_OLD          Code = 6  // the id is too old to be judged; not charged by this copy
-	Code_CODE_ID_REUSED        Code = 7  // the same id came with other content
-	Code_CODE_DEADLINE         Code = 8  // the deadline passed; perhaps charged when it had been proposed
-	Code_CODE_NOT_HELD         Code = 9  // the group does not hold the slot; refresh the routing
-	Code_CODE_STORE_FULL       Code = 10 // a new key is over the cap on buckets
-	Code_CODE_NOT_READY        Code = 11 // the node knows no cluster, policies or placement yet
-	Code_CODE_UNAVAILABLE      Code = 12 // the node is stopping or cannot reach the leader; not charged
-	Code_CODE_INTERNAL         Code = 13 // fits nowhere else; says nothing about the charge
-	Code_CODE_NOT_FOUND        Code = 14 // no such node
-	Code_CODE_CONFLICT         Code = 15 // refused in the present state
+	Code_CODE_UNSPECIFIED         Code = 0
+	Code_CODE_INVALID_ARGUMENT    Code = 1  // the request is wrong; field says where
+	Code_CODE_NOT_LEADER          Code = 2  // ask the hinted node
+	Code_CODE_NO_LEADER           Code = 3  // the group has no leader now
+	Code_CODE_BUSY                Code = 4  // a bounded queue is full; try later
+	Code_CODE_OUTCOME_UNKNOWN     Code = 5  // perhaps charged; retry with the same id
+	Code_CODE_TOO_OLD             Code = 6  // the id is too old to be judged; not charged by this copy
+	Code_CODE_ID_REUSED           Code = 7  // the same id came with other content
+	Code_CODE_DEADLINE            Code = 8  // the deadline passed; perhaps charged when it had been proposed
+	Code_CODE_NOT_HELD            Code = 9  // the group does not hold the slot; refresh the routing
+	Code_CODE_STORE_FULL          Code = 10 // a new key is over the cap on buckets
+	Code_CODE_NOT_READY           Code = 11 // the node knows no cluster, policies or placement yet
+	Code_CODE_UNAVAILABLE         Code = 12 // the node is stopping or cannot reach the leader; not charged
+	Code_CODE_INTERNAL            Code = 13 // fits nowhere else; says nothing about the charge
+	Code_CODE_NOT_FOUND           Code = 14 // no such node
+	Code_CODE_CONFLICT            Code = 15 // refused in the present state
+	Code_CODE_PRECONDITION_FAILED Code = 16 // If-Match names another version than the present one
+	Code_CODE_POLICY_STALE        Code = 17 // between nodes: the group holds a newer version of a policy
 )
 
 // Enum value maps for Code.
@@ -68,24 +70,28 @@ var (
 		13: "CODE_INTERNAL",
 		14: "CODE_NOT_FOUND",
 		15: "CODE_CONFLICT",
+		16: "CODE_PRECONDITION_FAILED",
+		17: "CODE_POLICY_STALE",
 	}
 	Code_value = map[string]int32{
-		"CODE_UNSPECIFIED":      0,
-		"CODE_INVALID_ARGUMENT": 1,
-		"CODE_NOT_LEADER":       2,
-		"CODE_NO_LEADER":        3,
-		"CODE_BUSY":             4,
-		"CODE_OUTCOME_UNKNOWN":  5,
-		"CODE_TOO_OLD":          6,
-		"CODE_ID_REUSED":        7,
-		"CODE_DEADLINE":         8,
-		"CODE_NOT_HELD":         9,
-		"CODE_STORE_FULL":       10,
-		"CODE_NOT_READY":        11,
-		"CODE_UNAVAILABLE":      12,
-		"CODE_INTERNAL":         13,
-		"CODE_NOT_FOUND":        14,
-		"CODE_CONFLICT":         15,
+		"CODE_UNSPECIFIED":         0,
+		"CODE_INVALID_ARGUMENT":    1,
+		"CODE_NOT_LEADER":          2,
+		"CODE_NO_LEADER":           3,
+		"CODE_BUSY":                4,
+		"CODE_OUTCOME_UNKNOWN":     5,
+		"CODE_TOO_OLD":             6,
+		"CODE_ID_REUSED":           7,
+		"CODE_DEADLINE":            8,
+		"CODE_NOT_HELD":            9,
+		"CODE_STORE_FULL":          10,
+		"CODE_NOT_READY":           11,
+		"CODE_UNAVAILABLE":         12,
+		"CODE_INTERNAL":            13,
+		"CODE_NOT_FOUND":           14,
+		"CODE_CONFLICT":            15,
+		"CODE_PRECONDITION_FAILED": 16,
+		"CODE_POLICY_STALE":        17,
 	}
 )
 
@@ -389,6 +395,7 @@ type DecideRequest struct {
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // the caller's own id (Idempotency-Key), at most 64 bytes; excludes sent
 	Sent          *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`
 	StaleOk       bool                   `protobuf:"varint,5,opt,name=stale_ok,json=staleOk,proto3" json:"stale_ok,omitempty"` // a look may be answered from the leader's applied state
+	Costs         []*PolicyCost          `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`                     // at most 16: replace the cost for single policies
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,6 +465,66 @@ func (x *DecideRequest) GetStaleOk() bool {
 	return false
 }
 
+func (x *DecideRequest) GetCosts() []*PolicyCost {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+// PolicyCost is what a request costs under one policy.
+type PolicyCost struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	Cost          int64                  `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyCost) Reset() {
+	*x = PolicyCost{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyCost) ProtoMessage() {}
+
+func (x *PolicyCost) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyCost.ProtoReflect.Descriptor instead.
+func (*PolicyCost) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PolicyCost) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *PolicyCost) GetCost() int64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
 // LimitDecision is the answer of one policy.
 type LimitDecision struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -469,14 +536,17 @@ type LimitDecision struct {
 	DelayNs       int64                  `protobuf:"varint,6,opt,name=delay_ns,json=delayNs,proto3" json:"delay_ns,omitempty"`
 	PolicyId      string                 `protobuf:"bytes,7,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
 	PolicyVersion uint64                 `protobuf:"varint,8,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
-	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"` // empty when allowed; rate_limited, cost_exceeds_capacity, …
+	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`                                   // empty when allowed; rate_limited, cost_exceeds_capacity, …
+	PermitId      string                 `protobuf:"bytes,10,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`              // of a concurrency limit: to release or renew it
+	FencingToken  uint64                 `protobuf:"varint,11,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"` // grows with every grant of the policy's slot and epoch
+	Shadow        bool                   `protobuf:"varint,12,opt,name=shadow,proto3" json:"shadow,omitempty"`                                 // counted, but never denies
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitDecision) Reset() {
 	*x = LimitDecision{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +558,7 @@ func (x *LimitDecision) String() string {
 func (*LimitDecision) ProtoMessage() {}
 
 func (x *LimitDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +571,7 @@ func (x *LimitDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitDecision.ProtoReflect.Descriptor instead.
 func (*LimitDecision) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{5}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LimitDecision) GetAllowed() bool {
@@ -567,6 +637,27 @@ func (x *LimitDecision) GetReason() string {
 	return ""
 }
 
+func (x *LimitDecision) GetPermitId() string {
+	if x != nil {
+		return x.PermitId
+	}
+	return ""
+}
+
+func (x *LimitDecision) GetFencingToken() uint64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *LimitDecision) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
 type Decision struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Allowed       bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
@@ -588,13 +679,15 @@ type Decision struct {
 	Limits        []*LimitDecision `protobuf:"bytes,15,rep,name=limits,proto3" json:"limits,omitempty"`
 	Term          uint64           `protobuf:"varint,16,opt,name=term,proto3" json:"term,omitempty"`                                 // raft term of the leader that answered
 	SlotTimeNs    int64            `protobuf:"varint,17,opt,name=slot_time_ns,json=slotTimeNs,proto3" json:"slot_time_ns,omitempty"` // the slot time the decision was made at
+	PermitId      string           `protobuf:"bytes,18,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`          // of the first concurrency limit, if any
+	FencingToken  uint64           `protobuf:"varint,19,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +699,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +712,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{6}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -741,6 +834,20 @@ func (x *Decision) GetSlotTimeNs() int64 {
 	return 0
 }
 
+func (x *Decision) GetPermitId() string {
+	if x != nil {
+		return x.PermitId
+	}
+	return ""
+}
+
+func (x *Decision) GetFencingToken() uint64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
 type Error struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=ringlimit.v1.Code" json:"code,omitempty"`
@@ -753,7 +860,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +872,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +885,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Error) GetCode() Code {
@@ -821,7 +928,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +940,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +953,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LeaderHint) GetGroup() uint32 {
@@ -886,7 +993,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1005,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1018,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DecideResponse) GetDecision() *Decision {
@@ -930,7 +1037,7 @@ type DecideBatchRequest struct {
 
 func (x *DecideBatchRequest) Reset() {
 	*x = DecideBatchRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1049,7 @@ func (x *DecideBatchRequest) String() string {
 func (*DecideBatchRequest) ProtoMessage() {}
 
 func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1062,7 @@ func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchRequest.ProtoReflect.Descriptor instead.
 func (*DecideBatchRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecideBatchRequest) GetRequests() []*DecideRequest {
@@ -976,7 +1083,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1095,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1108,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Result) GetDecision() *Decision {
@@ -1027,7 +1134,7 @@ type DecideBatchResponse struct {
 
 func (x *DecideBatchResponse) Reset() {
 	*x = DecideBatchResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1146,7 @@ func (x *DecideBatchResponse) String() string {
 func (*DecideBatchResponse) ProtoMessage() {}
 
 func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1159,7 @@ func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchResponse.ProtoReflect.Descriptor instead.
 func (*DecideBatchResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DecideBatchResponse) GetResults() []*Result {
@@ -1076,7 +1183,7 @@ type StreamRequest struct {
 
 func (x *StreamRequest) Reset() {
 	*x = StreamRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1195,7 @@ func (x *StreamRequest) String() string {
 func (*StreamRequest) ProtoMessage() {}
 
 func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1208,7 @@ func (x *StreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
 func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StreamRequest) GetId() uint64 {
@@ -1157,7 +1264,7 @@ type StreamResponse struct {
 
 func (x *StreamResponse) Reset() {
 	*x = StreamResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1276,7 @@ func (x *StreamResponse) String() string {
 func (*StreamResponse) ProtoMessage() {}
 
 func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1289,7 @@ func (x *StreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
 func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StreamResponse) GetId() uint64 {
@@ -1214,7 +1321,7 @@ type GetRoutingRequest struct {
 
 func (x *GetRoutingRequest) Reset() {
 	*x = GetRoutingRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1333,7 @@ func (x *GetRoutingRequest) String() string {
 func (*GetRoutingRequest) ProtoMessage() {}
 
 func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1346,7 @@ func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutingRequest.ProtoReflect.Descriptor instead.
 func (*GetRoutingRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
 }
 
 // Routing tells clients where to send: home attributes → slot → group → leader.
@@ -1259,7 +1366,7 @@ type Routing struct {
 
 func (x *Routing) Reset() {
 	*x = Routing{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1378,7 @@ func (x *Routing) String() string {
 func (*Routing) ProtoMessage() {}
 
 func (x *Routing) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1391,7 @@ func (x *Routing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routing.ProtoReflect.Descriptor instead.
 func (*Routing) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Routing) GetClusterId() string {
@@ -1356,7 +1463,7 @@ type GroupRoute struct {
 
 func (x *GroupRoute) Reset() {
 	*x = GroupRoute{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1475,7 @@ func (x *GroupRoute) String() string {
 func (*GroupRoute) ProtoMessage() {}
 
 func (x *GroupRoute) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1488,7 @@ func (x *GroupRoute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupRoute.ProtoReflect.Descriptor instead.
 func (*GroupRoute) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GroupRoute) GetGroup() uint32 {
@@ -1428,7 +1535,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1547,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1560,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StatusRequest) GetLocal() bool {
@@ -1485,7 +1592,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1604,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1617,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -1626,7 +1733,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1745,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1758,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplicaStatus) GetNode() string {
@@ -1724,7 +1831,7 @@ type GroupStatus struct {
 
 func (x *GroupStatus) Reset() {
 	*x = GroupStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1843,7 @@ func (x *GroupStatus) String() string {
 func (*GroupStatus) ProtoMessage() {}
 
 func (x *GroupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1856,7 @@ func (x *GroupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupStatus.ProtoReflect.Descriptor instead.
 func (*GroupStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GroupStatus) GetId() uint32 {
@@ -1859,7 +1966,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1978,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1991,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -1951,7 +2058,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2070,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2083,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
 }
 
 type MembersResponse struct {
@@ -1988,7 +2095,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2107,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2120,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MembersResponse) GetNodes() []*NodeStatus {
@@ -2032,7 +2139,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2151,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2164,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RemoveRequest) GetNode() string {
@@ -2075,7 +2182,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2194,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2207,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
 }
 
 // JoinRequest is how a starting node introduces itself: who it is and where it listens.
@@ -2122,7 +2229,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2241,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2254,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -2229,7 +2336,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2348,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2361,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *JoinResponse) GetClusterId() string {
@@ -2262,6 +2369,1481 @@ func (x *JoinResponse) GetClusterId() string {
 		return x.ClusterId
 	}
 	return ""
+}
+
+type RefundRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subject       *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`                      // as in the decision: it says where that was made
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // of the decision
+	Cost          int64                  `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`                           // at most this much of each limit; 0: all it took
+	Sent          *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`                            // names this refund's copies between nodes; may be left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefundRequest) Reset() {
+	*x = RefundRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefundRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefundRequest) ProtoMessage() {}
+
+func (x *RefundRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
+func (*RefundRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RefundRequest) GetSubject() *Subject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *RefundRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RefundRequest) GetCost() int64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *RefundRequest) GetSent() *Sent {
+	if x != nil {
+		return x.Sent
+	}
+	return nil
+}
+
+type RefundResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refunded      bool                   `protobuf:"varint,1,opt,name=refunded,proto3" json:"refunded,omitempty"` // false: nothing was taken under this id, or it was given back before
+	Limits        []*LimitDecision       `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty"`      // what each bucket holds now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefundResponse) Reset() {
+	*x = RefundResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefundResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefundResponse) ProtoMessage() {}
+
+func (x *RefundResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
+func (*RefundResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RefundResponse) GetRefunded() bool {
+	if x != nil {
+		return x.Refunded
+	}
+	return false
+}
+
+func (x *RefundResponse) GetLimits() []*LimitDecision {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type PermitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subject       *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	PermitId      string                 `protobuf:"bytes,2,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PermitRequest) Reset() {
+	*x = PermitRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PermitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PermitRequest) ProtoMessage() {}
+
+func (x *PermitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
+func (*PermitRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *PermitRequest) GetSubject() *Subject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *PermitRequest) GetPermitId() string {
+	if x != nil {
+		return x.PermitId
+	}
+	return ""
+}
+
+type PermitResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Held           bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`                                             // false: it had ended; nobody else's permit is touched
+	ExpiresAfterNs int64                  `protobuf:"varint,2,opt,name=expires_after_ns,json=expiresAfterNs,proto3" json:"expires_after_ns,omitempty"` // Renew: from now
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PermitResponse) Reset() {
+	*x = PermitResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PermitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PermitResponse) ProtoMessage() {}
+
+func (x *PermitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PermitResponse.ProtoReflect.Descriptor instead.
+func (*PermitResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *PermitResponse) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *PermitResponse) GetExpiresAfterNs() int64 {
+	if x != nil {
+		return x.ExpiresAfterNs
+	}
+	return 0
+}
+
+type ExplainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	HomeSlot      uint32                 `protobuf:"varint,1,opt,name=home_slot,json=homeSlot,proto3" json:"home_slot,omitempty"`
+	Group         uint32                 `protobuf:"varint,2,opt,name=group,proto3" json:"group,omitempty"`
+	Epoch         uint32                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`
+	Home          string                 `protobuf:"bytes,5,opt,name=home,proto3" json:"home,omitempty"` // names of the home attributes
+	Policies      []*ExplainedPolicy     `protobuf:"bytes,6,rep,name=policies,proto3" json:"policies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ExplainResponse) GetHomeSlot() uint32 {
+	if x != nil {
+		return x.HomeSlot
+	}
+	return 0
+}
+
+func (x *ExplainResponse) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *ExplainResponse) GetEpoch() uint32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ExplainResponse) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetHome() string {
+	if x != nil {
+		return x.Home
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetPolicies() []*ExplainedPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+type ExplainedPolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PolicyId      string                 `protobuf:"bytes,1,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Applies       bool                   `protobuf:"varint,3,opt,name=applies,proto3" json:"applies,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`       // for a person: what matched, or what did not
+	Source        string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"` // file:line it was put from, if known
+	Mode          string                 `protobuf:"bytes,6,opt,name=mode,proto3" json:"mode,omitempty"`
+	Slot          uint32                 `protobuf:"varint,7,opt,name=slot,proto3" json:"slot,omitempty"`
+	Group         uint32                 `protobuf:"varint,8,opt,name=group,proto3" json:"group,omitempty"`
+	Cost          uint64                 `protobuf:"varint,9,opt,name=cost,proto3" json:"cost,omitempty"`
+	Now           *LimitDecision         `protobuf:"bytes,10,opt,name=now,proto3" json:"now,omitempty"`           // what a look finds; only if it applies
+	Override      string                 `protobuf:"bytes,11,opt,name=override,proto3" json:"override,omitempty"` // the override in force, if any
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainedPolicy) Reset() {
+	*x = ExplainedPolicy{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainedPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainedPolicy) ProtoMessage() {}
+
+func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainedPolicy.ProtoReflect.Descriptor instead.
+func (*ExplainedPolicy) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ExplainedPolicy) GetPolicyId() string {
+	if x != nil {
+		return x.PolicyId
+	}
+	return ""
+}
+
+func (x *ExplainedPolicy) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ExplainedPolicy) GetApplies() bool {
+	if x != nil {
+		return x.Applies
+	}
+	return false
+}
+
+func (x *ExplainedPolicy) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ExplainedPolicy) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ExplainedPolicy) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ExplainedPolicy) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *ExplainedPolicy) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *ExplainedPolicy) GetCost() uint64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *ExplainedPolicy) GetNow() *LimitDecision {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *ExplainedPolicy) GetOverride() string {
+	if x != nil {
+		return x.Override
+	}
+	return ""
+}
+
+type ListPoliciesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoliciesRequest) Reset() {
+	*x = ListPoliciesRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoliciesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoliciesRequest) ProtoMessage() {}
+
+func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
+func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+}
+
+type ListPoliciesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SetJson       []byte                 `protobuf:"bytes,1,opt,name=set_json,json=setJson,proto3" json:"set_json,omitempty"` // the whole set: home, no_match, route_classes, policies, overrides
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`               // the newest given to anything of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoliciesResponse) Reset() {
+	*x = ListPoliciesResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoliciesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoliciesResponse) ProtoMessage() {}
+
+func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
+func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListPoliciesResponse) GetSetJson() []byte {
+	if x != nil {
+		return x.SetJson
+	}
+	return nil
+}
+
+func (x *ListPoliciesResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type GetPolicyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPolicyRequest) Reset() {
+	*x = GetPolicyRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPolicyRequest) ProtoMessage() {}
+
+func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
+func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *GetPolicyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type GetPolicyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PolicyJson    []byte                 `protobuf:"bytes,1,opt,name=policy_json,json=policyJson,proto3" json:"policy_json,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPolicyResponse) Reset() {
+	*x = GetPolicyResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPolicyResponse) ProtoMessage() {}
+
+func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
+func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *GetPolicyResponse) GetPolicyJson() []byte {
+	if x != nil {
+		return x.PolicyJson
+	}
+	return nil
+}
+
+func (x *GetPolicyResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// Author is who changes policies, for the audit log.
+type Author struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Author) Reset() {
+	*x = Author{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Author) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Author) ProtoMessage() {}
+
+func (x *Author) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Author.ProtoReflect.Descriptor instead.
+func (*Author) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Author) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *Author) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// PutFileRequest is a file, or a piece of one. All but the pieces of the file is
+// taken from the first message.
+type PutFileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          []byte                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`                             // YAML; at most 16 MiB in all
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                             // of the file, for messages and explanations
+	Prune         bool                   `protobuf:"varint,3,opt,name=prune,proto3" json:"prune,omitempty"`                          // delete policies the file does not have
+	IfMatch       *uint64                `protobuf:"varint,4,opt,name=if_match,json=ifMatch,proto3,oneof" json:"if_match,omitempty"` // no policy that it changes may be above this version
+	Author        *Author                `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutFileRequest) Reset() {
+	*x = PutFileRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutFileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutFileRequest) ProtoMessage() {}
+
+func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
+func (*PutFileRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PutFileRequest) GetFile() []byte {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *PutFileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutFileRequest) GetPrune() bool {
+	if x != nil {
+		return x.Prune
+	}
+	return false
+}
+
+func (x *PutFileRequest) GetIfMatch() uint64 {
+	if x != nil && x.IfMatch != nil {
+		return *x.IfMatch
+	}
+	return 0
+}
+
+func (x *PutFileRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+type PutPolicyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PolicyJson    []byte                 `protobuf:"bytes,1,opt,name=policy_json,json=policyJson,proto3" json:"policy_json,omitempty"`
+	IfMatch       *uint64                `protobuf:"varint,2,opt,name=if_match,json=ifMatch,proto3,oneof" json:"if_match,omitempty"` // the policy's present version; 0: there must be none
+	Author        *Author                `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutPolicyRequest) Reset() {
+	*x = PutPolicyRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutPolicyRequest) ProtoMessage() {}
+
+func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
+func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *PutPolicyRequest) GetPolicyJson() []byte {
+	if x != nil {
+		return x.PolicyJson
+	}
+	return nil
+}
+
+func (x *PutPolicyRequest) GetIfMatch() uint64 {
+	if x != nil && x.IfMatch != nil {
+		return *x.IfMatch
+	}
+	return 0
+}
+
+func (x *PutPolicyRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+type DeletePolicyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	IfMatch       *uint64                `protobuf:"varint,2,opt,name=if_match,json=ifMatch,proto3,oneof" json:"if_match,omitempty"`
+	Author        *Author                `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletePolicyRequest) Reset() {
+	*x = DeletePolicyRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletePolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletePolicyRequest) ProtoMessage() {}
+
+func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
+func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *DeletePolicyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DeletePolicyRequest) GetIfMatch() uint64 {
+	if x != nil && x.IfMatch != nil {
+		return *x.IfMatch
+	}
+	return 0
+}
+
+func (x *DeletePolicyRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+type RollbackRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	To            uint64                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	IfMatch       *uint64                `protobuf:"varint,3,opt,name=if_match,json=ifMatch,proto3,oneof" json:"if_match,omitempty"`
+	Author        *Author                `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackRequest) Reset() {
+	*x = RollbackRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackRequest) ProtoMessage() {}
+
+func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
+func (*RollbackRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RollbackRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RollbackRequest) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *RollbackRequest) GetIfMatch() uint64 {
+	if x != nil && x.IfMatch != nil {
+		return *x.IfMatch
+	}
+	return 0
+}
+
+func (x *RollbackRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+type PutResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the set after the change; of the policy, where it is one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutResponse) Reset() {
+	*x = PutResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutResponse) ProtoMessage() {}
+
+func (x *PutResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
+func (*PutResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *PutResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+func (x *PutResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type PolicyHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyHistoryRequest) Reset() {
+	*x = PolicyHistoryRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyHistoryRequest) ProtoMessage() {}
+
+func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyHistoryRequest.ProtoReflect.Descriptor instead.
+func (*PolicyHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *PolicyHistoryRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type PolicyVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	PolicyJson    []byte                 `protobuf:"bytes,2,opt,name=policy_json,json=policyJson,proto3" json:"policy_json,omitempty"` // empty: deleted by this version
+	Who           string                 `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
+	When          string                 `protobuf:"bytes,4,opt,name=when,proto3" json:"when,omitempty"` // RFC 3339
+	Action        string                 `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyVersion) Reset() {
+	*x = PolicyVersion{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyVersion) ProtoMessage() {}
+
+func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
+func (*PolicyVersion) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *PolicyVersion) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PolicyVersion) GetPolicyJson() []byte {
+	if x != nil {
+		return x.PolicyJson
+	}
+	return nil
+}
+
+func (x *PolicyVersion) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *PolicyVersion) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *PolicyVersion) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+type PolicyHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Versions      []*PolicyVersion       `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"` // newest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyHistoryResponse) Reset() {
+	*x = PolicyHistoryResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyHistoryResponse) ProtoMessage() {}
+
+func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyHistoryResponse.ProtoReflect.Descriptor instead.
+func (*PolicyHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *PolicyHistoryResponse) GetVersions() []*PolicyVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+type DiffResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ChangesJson   []byte                 `protobuf:"bytes,1,opt,name=changes_json,json=changesJson,proto3" json:"changes_json,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // for a person
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffResponse) Reset() {
+	*x = DiffResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffResponse) ProtoMessage() {}
+
+func (x *DiffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
+func (*DiffResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *DiffResponse) GetChangesJson() []byte {
+	if x != nil {
+		return x.ChangesJson
+	}
+	return nil
+}
+
+func (x *DiffResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type AuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         uint32                 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"` // newest entries; 0: 100
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRequest) Reset() {
+	*x = AuditRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRequest) ProtoMessage() {}
+
+func (x *AuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
+func (*AuditRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *AuditRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type AuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EntriesJson   []byte                 `protobuf:"bytes,1,opt,name=entries_json,json=entriesJson,proto3" json:"entries_json,omitempty"` // newest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditResponse) Reset() {
+	*x = AuditResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditResponse) ProtoMessage() {}
+
+func (x *AuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
+func (*AuditResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *AuditResponse) GetEntriesJson() []byte {
+	if x != nil {
+		return x.EntriesJson
+	}
+	return nil
+}
+
+type SetOverrideRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OverrideJson  []byte                 `protobuf:"bytes,1,opt,name=override_json,json=overrideJson,proto3" json:"override_json,omitempty"`
+	Author        *Author                `protobuf:"bytes,2,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetOverrideRequest) Reset() {
+	*x = SetOverrideRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetOverrideRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetOverrideRequest) ProtoMessage() {}
+
+func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
+func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *SetOverrideRequest) GetOverrideJson() []byte {
+	if x != nil {
+		return x.OverrideJson
+	}
+	return nil
+}
+
+func (x *SetOverrideRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+type ListOverridesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOverridesRequest) Reset() {
+	*x = ListOverridesRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOverridesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOverridesRequest) ProtoMessage() {}
+
+func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
+func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
+}
+
+type ListOverridesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OverridesJson []byte                 `protobuf:"bytes,1,opt,name=overrides_json,json=overridesJson,proto3" json:"overrides_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOverridesResponse) Reset() {
+	*x = ListOverridesResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOverridesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOverridesResponse) ProtoMessage() {}
+
+func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
+func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ListOverridesResponse) GetOverridesJson() []byte {
+	if x != nil {
+		return x.OverridesJson
+	}
+	return nil
+}
+
+type ClearOverrideRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OverrideJson  []byte                 `protobuf:"bytes,1,opt,name=override_json,json=overrideJson,proto3" json:"override_json,omitempty"` // policy and key; the rest is ignored
+	Author        *Author                `protobuf:"bytes,2,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearOverrideRequest) Reset() {
+	*x = ClearOverrideRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearOverrideRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearOverrideRequest) ProtoMessage() {}
+
+func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearOverrideRequest.ProtoReflect.Descriptor instead.
+func (*ClearOverrideRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ClearOverrideRequest) GetOverrideJson() []byte {
+	if x != nil {
+		return x.OverrideJson
+	}
+	return nil
+}
+
+func (x *ClearOverrideRequest) GetAuthor() *Author {
+	if x != nil {
+		return x.Author
+	}
+	return nil
 }
 
 var File_ringlimit_v1_ringlimit_proto protoreflect.FileDescriptor
@@ -2291,15 +3873,20 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x15\n" +
 	"\x06age_ns\x18\x04 \x01(\x04R\x05ageNs\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\xc4\x01\n" +
+	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\xf4\x01\n" +
 	"\rDecideRequest\x12/\n" +
 	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x17\n" +
 	"\x04cost\x18\x02 \x01(\x03H\x00R\x04cost\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12&\n" +
 	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\x12\x19\n" +
-	"\bstale_ok\x18\x05 \x01(\bR\astaleOkB\a\n" +
-	"\x05_cost\"\xa0\x02\n" +
+	"\bstale_ok\x18\x05 \x01(\bR\astaleOk\x12.\n" +
+	"\x05costs\x18\x06 \x03(\v2\x18.ringlimit.v1.PolicyCostR\x05costsB\a\n" +
+	"\x05_cost\"8\n" +
+	"\n" +
+	"PolicyCost\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x03R\x04cost\"\xfa\x02\n" +
 	"\rLimitDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -2309,7 +3896,11 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\bdelay_ns\x18\x06 \x01(\x03R\adelayNs\x12\x1b\n" +
 	"\tpolicy_id\x18\a \x01(\tR\bpolicyId\x12%\n" +
 	"\x0epolicy_version\x18\b \x01(\x04R\rpolicyVersion\x12\x16\n" +
-	"\x06reason\x18\t \x01(\tR\x06reason\"\x86\x04\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x1b\n" +
+	"\tpermit_id\x18\n" +
+	" \x01(\tR\bpermitId\x12#\n" +
+	"\rfencing_token\x18\v \x01(\x04R\ffencingToken\x12\x16\n" +
+	"\x06shadow\x18\f \x01(\bR\x06shadow\"\xc8\x04\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -2329,7 +3920,9 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x06limits\x18\x0f \x03(\v2\x1b.ringlimit.v1.LimitDecisionR\x06limits\x12\x12\n" +
 	"\x04term\x18\x10 \x01(\x04R\x04term\x12 \n" +
 	"\fslot_time_ns\x18\x11 \x01(\x03R\n" +
-	"slotTimeNs\"\x91\x01\n" +
+	"slotTimeNs\x12\x1b\n" +
+	"\tpermit_id\x18\x12 \x01(\tR\bpermitId\x12#\n" +
+	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\"\x91\x01\n" +
 	"\x05Error\x12&\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x12.ringlimit.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
@@ -2456,7 +4049,109 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	" \x01(\rR\tformatMax\"-\n" +
 	"\fJoinResponse\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId*\xce\x02\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\x9b\x01\n" +
+	"\rRefundRequest\x12/\n" +
+	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04cost\x18\x03 \x01(\x03R\x04cost\x12&\n" +
+	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\"a\n" +
+	"\x0eRefundResponse\x12\x1a\n" +
+	"\brefunded\x18\x01 \x01(\bR\brefunded\x123\n" +
+	"\x06limits\x18\x02 \x03(\v2\x1b.ringlimit.v1.LimitDecisionR\x06limits\"]\n" +
+	"\rPermitRequest\x12/\n" +
+	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x1b\n" +
+	"\tpermit_id\x18\x02 \x01(\tR\bpermitId\"N\n" +
+	"\x0ePermitResponse\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\x12(\n" +
+	"\x10expires_after_ns\x18\x02 \x01(\x03R\x0eexpiresAfterNs\"\xc1\x01\n" +
+	"\x0fExplainResponse\x12\x1b\n" +
+	"\thome_slot\x18\x01 \x01(\rR\bhomeSlot\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\rR\x05group\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\rR\x05epoch\x12\x16\n" +
+	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04home\x18\x05 \x01(\tR\x04home\x129\n" +
+	"\bpolicies\x18\x06 \x03(\v2\x1d.ringlimit.v1.ExplainedPolicyR\bpolicies\"\xa9\x02\n" +
+	"\x0fExplainedPolicy\x12\x1b\n" +
+	"\tpolicy_id\x18\x01 \x01(\tR\bpolicyId\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x18\n" +
+	"\aapplies\x18\x03 \x01(\bR\aapplies\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\x12\x12\n" +
+	"\x04mode\x18\x06 \x01(\tR\x04mode\x12\x12\n" +
+	"\x04slot\x18\a \x01(\rR\x04slot\x12\x14\n" +
+	"\x05group\x18\b \x01(\rR\x05group\x12\x12\n" +
+	"\x04cost\x18\t \x01(\x04R\x04cost\x12-\n" +
+	"\x03now\x18\n" +
+	" \x01(\v2\x1b.ringlimit.v1.LimitDecisionR\x03now\x12\x1a\n" +
+	"\boverride\x18\v \x01(\tR\boverride\"\x15\n" +
+	"\x13ListPoliciesRequest\"K\n" +
+	"\x14ListPoliciesResponse\x12\x19\n" +
+	"\bset_json\x18\x01 \x01(\fR\asetJson\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\"\n" +
+	"\x10GetPolicyRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"N\n" +
+	"\x11GetPolicyResponse\x12\x1f\n" +
+	"\vpolicy_json\x18\x01 \x01(\fR\n" +
+	"policyJson\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\",\n" +
+	"\x06Author\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"\xa9\x01\n" +
+	"\x0ePutFileRequest\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\fR\x04file\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05prune\x18\x03 \x01(\bR\x05prune\x12\x1e\n" +
+	"\bif_match\x18\x04 \x01(\x04H\x00R\aifMatch\x88\x01\x01\x12,\n" +
+	"\x06author\x18\x05 \x01(\v2\x14.ringlimit.v1.AuthorR\x06authorB\v\n" +
+	"\t_if_match\"\x8e\x01\n" +
+	"\x10PutPolicyRequest\x12\x1f\n" +
+	"\vpolicy_json\x18\x01 \x01(\fR\n" +
+	"policyJson\x12\x1e\n" +
+	"\bif_match\x18\x02 \x01(\x04H\x00R\aifMatch\x88\x01\x01\x12,\n" +
+	"\x06author\x18\x03 \x01(\v2\x14.ringlimit.v1.AuthorR\x06authorB\v\n" +
+	"\t_if_match\"\x80\x01\n" +
+	"\x13DeletePolicyRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
+	"\bif_match\x18\x02 \x01(\x04H\x00R\aifMatch\x88\x01\x01\x12,\n" +
+	"\x06author\x18\x03 \x01(\v2\x14.ringlimit.v1.AuthorR\x06authorB\v\n" +
+	"\t_if_match\"\x8c\x01\n" +
+	"\x0fRollbackRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x1e\n" +
+	"\bif_match\x18\x03 \x01(\x04H\x00R\aifMatch\x88\x01\x01\x12,\n" +
+	"\x06author\x18\x04 \x01(\v2\x14.ringlimit.v1.AuthorR\x06authorB\v\n" +
+	"\t_if_match\"A\n" +
+	"\vPutResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"&\n" +
+	"\x14PolicyHistoryRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x88\x01\n" +
+	"\rPolicyVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1f\n" +
+	"\vpolicy_json\x18\x02 \x01(\fR\n" +
+	"policyJson\x12\x10\n" +
+	"\x03who\x18\x03 \x01(\tR\x03who\x12\x12\n" +
+	"\x04when\x18\x04 \x01(\tR\x04when\x12\x16\n" +
+	"\x06action\x18\x05 \x01(\tR\x06action\"P\n" +
+	"\x15PolicyHistoryResponse\x127\n" +
+	"\bversions\x18\x01 \x03(\v2\x1b.ringlimit.v1.PolicyVersionR\bversions\"E\n" +
+	"\fDiffResponse\x12!\n" +
+	"\fchanges_json\x18\x01 \x01(\fR\vchangesJson\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"$\n" +
+	"\fAuditRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\rR\x05limit\"2\n" +
+	"\rAuditResponse\x12!\n" +
+	"\fentries_json\x18\x01 \x01(\fR\ventriesJson\"g\n" +
+	"\x12SetOverrideRequest\x12#\n" +
+	"\roverride_json\x18\x01 \x01(\fR\foverrideJson\x12,\n" +
+	"\x06author\x18\x02 \x01(\v2\x14.ringlimit.v1.AuthorR\x06author\"\x16\n" +
+	"\x14ListOverridesRequest\">\n" +
+	"\x15ListOverridesResponse\x12%\n" +
+	"\x0eoverrides_json\x18\x01 \x01(\fR\roverridesJson\"i\n" +
+	"\x14ClearOverrideRequest\x12#\n" +
+	"\roverride_json\x18\x01 \x01(\fR\foverrideJson\x12,\n" +
+	"\x06author\x18\x02 \x01(\v2\x14.ringlimit.v1.AuthorR\x06author*\x83\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CODE_INVALID_ARGUMENT\x10\x01\x12\x13\n" +
@@ -2474,13 +4169,32 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x10CODE_UNAVAILABLE\x10\f\x12\x11\n" +
 	"\rCODE_INTERNAL\x10\r\x12\x12\n" +
 	"\x0eCODE_NOT_FOUND\x10\x0e\x12\x11\n" +
-	"\rCODE_CONFLICT\x10\x0f2\xb1\x02\n" +
+	"\rCODE_CONFLICT\x10\x0f\x12\x1c\n" +
+	"\x18CODE_PRECONDITION_FAILED\x10\x10\x12\x15\n" +
+	"\x11CODE_POLICY_STALE\x10\x112\xc7\x04\n" +
 	"\aLimiter\x12C\n" +
 	"\x06Decide\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1c.ringlimit.v1.DecideResponse\x12R\n" +
 	"\vDecideBatch\x12 .ringlimit.v1.DecideBatchRequest\x1a!.ringlimit.v1.DecideBatchResponse\x12G\n" +
 	"\x06Stream\x12\x1b.ringlimit.v1.StreamRequest\x1a\x1c.ringlimit.v1.StreamResponse(\x010\x01\x12D\n" +
 	"\n" +
-	"GetRouting\x12\x1f.ringlimit.v1.GetRoutingRequest\x1a\x15.ringlimit.v1.Routing2\x9a\x02\n" +
+	"GetRouting\x12\x1f.ringlimit.v1.GetRoutingRequest\x1a\x15.ringlimit.v1.Routing\x12C\n" +
+	"\x06Refund\x12\x1b.ringlimit.v1.RefundRequest\x1a\x1c.ringlimit.v1.RefundResponse\x12D\n" +
+	"\aRelease\x12\x1b.ringlimit.v1.PermitRequest\x1a\x1c.ringlimit.v1.PermitResponse\x12B\n" +
+	"\x05Renew\x12\x1b.ringlimit.v1.PermitRequest\x1a\x1c.ringlimit.v1.PermitResponse\x12E\n" +
+	"\aExplain\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1d.ringlimit.v1.ExplainResponse2\x87\a\n" +
+	"\bPolicies\x12M\n" +
+	"\x04List\x12!.ringlimit.v1.ListPoliciesRequest\x1a\".ringlimit.v1.ListPoliciesResponse\x12F\n" +
+	"\x03Get\x12\x1e.ringlimit.v1.GetPolicyRequest\x1a\x1f.ringlimit.v1.GetPolicyResponse\x12D\n" +
+	"\aPutFile\x12\x1c.ringlimit.v1.PutFileRequest\x1a\x19.ringlimit.v1.PutResponse(\x01\x12@\n" +
+	"\x03Put\x12\x1e.ringlimit.v1.PutPolicyRequest\x1a\x19.ringlimit.v1.PutResponse\x12F\n" +
+	"\x06Delete\x12!.ringlimit.v1.DeletePolicyRequest\x1a\x19.ringlimit.v1.PutResponse\x12R\n" +
+	"\aHistory\x12\".ringlimit.v1.PolicyHistoryRequest\x1a#.ringlimit.v1.PolicyHistoryResponse\x12D\n" +
+	"\bRollback\x12\x1d.ringlimit.v1.RollbackRequest\x1a\x19.ringlimit.v1.PutResponse\x12B\n" +
+	"\x04Diff\x12\x1c.ringlimit.v1.PutFileRequest\x1a\x1a.ringlimit.v1.DiffResponse(\x01\x12@\n" +
+	"\x05Audit\x12\x1a.ringlimit.v1.AuditRequest\x1a\x1b.ringlimit.v1.AuditResponse\x12J\n" +
+	"\vSetOverride\x12 .ringlimit.v1.SetOverrideRequest\x1a\x19.ringlimit.v1.PutResponse\x12X\n" +
+	"\rListOverrides\x12\".ringlimit.v1.ListOverridesRequest\x1a#.ringlimit.v1.ListOverridesResponse\x12N\n" +
+	"\rClearOverride\x12\".ringlimit.v1.ClearOverrideRequest\x1a\x19.ringlimit.v1.PutResponse2\x9a\x02\n" +
 	"\aCluster\x12=\n" +
 	"\x04Join\x12\x19.ringlimit.v1.JoinRequest\x1a\x1a.ringlimit.v1.JoinResponse\x12C\n" +
 	"\x06Status\x12\x1b.ringlimit.v1.StatusRequest\x1a\x1c.ringlimit.v1.StatusResponse\x12F\n" +
@@ -2500,81 +4214,154 @@ func file_ringlimit_v1_ringlimit_proto_rawDescGZIP() []byte {
 }
 
 var file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
-	(Code)(0),                   // 0: ringlimit.v1.Code
-	(*Principal)(nil),           // 1: ringlimit.v1.Principal
-	(*Attribute)(nil),           // 2: ringlimit.v1.Attribute
-	(*Subject)(nil),             // 3: ringlimit.v1.Subject
-	(*Sent)(nil),                // 4: ringlimit.v1.Sent
-	(*DecideRequest)(nil),       // 5: ringlimit.v1.DecideRequest
-	(*LimitDecision)(nil),       // 6: ringlimit.v1.LimitDecision
-	(*Decision)(nil),            // 7: ringlimit.v1.Decision
-	(*Error)(nil),               // 8: ringlimit.v1.Error
-	(*LeaderHint)(nil),          // 9: ringlimit.v1.LeaderHint
-	(*DecideResponse)(nil),      // 10: ringlimit.v1.DecideResponse
-	(*DecideBatchRequest)(nil),  // 11: ringlimit.v1.DecideBatchRequest
-	(*Result)(nil),              // 12: ringlimit.v1.Result
-	(*DecideBatchResponse)(nil), // 13: ringlimit.v1.DecideBatchResponse
-	(*StreamRequest)(nil),       // 14: ringlimit.v1.StreamRequest
-	(*StreamResponse)(nil),      // 15: ringlimit.v1.StreamResponse
-	(*GetRoutingRequest)(nil),   // 16: ringlimit.v1.GetRoutingRequest
-	(*Routing)(nil),             // 17: ringlimit.v1.Routing
-	(*GroupRoute)(nil),          // 18: ringlimit.v1.GroupRoute
-	(*StatusRequest)(nil),       // 19: ringlimit.v1.StatusRequest
-	(*NodeStatus)(nil),          // 20: ringlimit.v1.NodeStatus
-	(*ReplicaStatus)(nil),       // 21: ringlimit.v1.ReplicaStatus
-	(*GroupStatus)(nil),         // 22: ringlimit.v1.GroupStatus
-	(*StatusResponse)(nil),      // 23: ringlimit.v1.StatusResponse
-	(*MembersRequest)(nil),      // 24: ringlimit.v1.MembersRequest
-	(*MembersResponse)(nil),     // 25: ringlimit.v1.MembersResponse
-	(*RemoveRequest)(nil),       // 26: ringlimit.v1.RemoveRequest
-	(*RemoveResponse)(nil),      // 27: ringlimit.v1.RemoveResponse
-	(*JoinRequest)(nil),         // 28: ringlimit.v1.JoinRequest
-	(*JoinResponse)(nil),        // 29: ringlimit.v1.JoinResponse
+	(Code)(0),                     // 0: ringlimit.v1.Code
+	(*Principal)(nil),             // 1: ringlimit.v1.Principal
+	(*Attribute)(nil),             // 2: ringlimit.v1.Attribute
+	(*Subject)(nil),               // 3: ringlimit.v1.Subject
+	(*Sent)(nil),                  // 4: ringlimit.v1.Sent
+	(*DecideRequest)(nil),         // 5: ringlimit.v1.DecideRequest
+	(*PolicyCost)(nil),            // 6: ringlimit.v1.PolicyCost
+	(*LimitDecision)(nil),         // 7: ringlimit.v1.LimitDecision
+	(*Decision)(nil),              // 8: ringlimit.v1.Decision
+	(*Error)(nil),                 // 9: ringlimit.v1.Error
+	(*LeaderHint)(nil),            // 10: ringlimit.v1.LeaderHint
+	(*DecideResponse)(nil),        // 11: ringlimit.v1.DecideResponse
+	(*DecideBatchRequest)(nil),    // 12: ringlimit.v1.DecideBatchRequest
+	(*Result)(nil),                // 13: ringlimit.v1.Result
+	(*DecideBatchResponse)(nil),   // 14: ringlimit.v1.DecideBatchResponse
+	(*StreamRequest)(nil),         // 15: ringlimit.v1.StreamRequest
+	(*StreamResponse)(nil),        // 16: ringlimit.v1.StreamResponse
+	(*GetRoutingRequest)(nil),     // 17: ringlimit.v1.GetRoutingRequest
+	(*Routing)(nil),               // 18: ringlimit.v1.Routing
+	(*GroupRoute)(nil),            // 19: ringlimit.v1.GroupRoute
+	(*StatusRequest)(nil),         // 20: ringlimit.v1.StatusRequest
+	(*NodeStatus)(nil),            // 21: ringlimit.v1.NodeStatus
+	(*ReplicaStatus)(nil),         // 22: ringlimit.v1.ReplicaStatus
+	(*GroupStatus)(nil),           // 23: ringlimit.v1.GroupStatus
+	(*StatusResponse)(nil),        // 24: ringlimit.v1.StatusResponse
+	(*MembersRequest)(nil),        // 25: ringlimit.v1.MembersRequest
+	(*MembersResponse)(nil),       // 26: ringlimit.v1.MembersResponse
+	(*RemoveRequest)(nil),         // 27: ringlimit.v1.RemoveRequest
+	(*RemoveResponse)(nil),        // 28: ringlimit.v1.RemoveResponse
+	(*JoinRequest)(nil),           // 29: ringlimit.v1.JoinRequest
+	(*JoinResponse)(nil),          // 30: ringlimit.v1.JoinResponse
+	(*RefundRequest)(nil),         // 31: ringlimit.v1.RefundRequest
+	(*RefundResponse)(nil),        // 32: ringlimit.v1.RefundResponse
+	(*PermitRequest)(nil),         // 33: ringlimit.v1.PermitRequest
+	(*PermitResponse)(nil),        // 34: ringlimit.v1.PermitResponse
+	(*ExplainResponse)(nil),       // 35: ringlimit.v1.ExplainResponse
+	(*ExplainedPolicy)(nil),       // 36: ringlimit.v1.ExplainedPolicy
+	(*ListPoliciesRequest)(nil),   // 37: ringlimit.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),  // 38: ringlimit.v1.ListPoliciesResponse
+	(*GetPolicyRequest)(nil),      // 39: ringlimit.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),     // 40: ringlimit.v1.GetPolicyResponse
+	(*Author)(nil),                // 41: ringlimit.v1.Author
+	(*PutFileRequest)(nil),        // 42: ringlimit.v1.PutFileRequest
+	(*PutPolicyRequest)(nil),      // 43: ringlimit.v1.PutPolicyRequest
+	(*DeletePolicyRequest)(nil),   // 44: ringlimit.v1.DeletePolicyRequest
+	(*RollbackRequest)(nil),       // 45: ringlimit.v1.RollbackRequest
+	(*PutResponse)(nil),           // 46: ringlimit.v1.PutResponse
+	(*PolicyHistoryRequest)(nil),  // 47: ringlimit.v1.PolicyHistoryRequest
+	(*PolicyVersion)(nil),         // 48: ringlimit.v1.PolicyVersion
+	(*PolicyHistoryResponse)(nil), // 49: ringlimit.v1.PolicyHistoryResponse
+	(*DiffResponse)(nil),          // 50: ringlimit.v1.DiffResponse
+	(*AuditRequest)(nil),          // 51: ringlimit.v1.AuditRequest
+	(*AuditResponse)(nil),         // 52: ringlimit.v1.AuditResponse
+	(*SetOverrideRequest)(nil),    // 53: ringlimit.v1.SetOverrideRequest
+	(*ListOverridesRequest)(nil),  // 54: ringlimit.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil), // 55: ringlimit.v1.ListOverridesResponse
+	(*ClearOverrideRequest)(nil),  // 56: ringlimit.v1.ClearOverrideRequest
 }
 var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	1,  // 0: ringlimit.v1.Subject.principals:type_name -> ringlimit.v1.Principal
 	2,  // 1: ringlimit.v1.Subject.attributes:type_name -> ringlimit.v1.Attribute
 	3,  // 2: ringlimit.v1.DecideRequest.subject:type_name -> ringlimit.v1.Subject
 	4,  // 3: ringlimit.v1.DecideRequest.sent:type_name -> ringlimit.v1.Sent
-	6,  // 4: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
-	0,  // 5: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
-	9,  // 6: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
-	7,  // 7: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
-	5,  // 8: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	7,  // 9: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
-	8,  // 10: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
-	12, // 11: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
-	5,  // 12: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	12, // 13: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
-	17, // 14: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
-	18, // 15: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
-	21, // 16: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
-	20, // 17: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	22, // 18: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
-	20, // 19: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	5,  // 20: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
-	11, // 21: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
-	14, // 22: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
-	16, // 23: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
-	28, // 24: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
-	19, // 25: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
-	24, // 26: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
-	26, // 27: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
-	10, // 28: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
-	13, // 29: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
-	15, // 30: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
-	17, // 31: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
-	29, // 32: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
-	23, // 33: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
-	25, // 34: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
-	27, // 35: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
-	28, // [28:36] is the sub-list for method output_type
-	20, // [20:28] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	6,  // 4: ringlimit.v1.DecideRequest.costs:type_name -> ringlimit.v1.PolicyCost
+	7,  // 5: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
+	0,  // 6: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
+	10, // 7: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
+	8,  // 8: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
+	5,  // 9: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	8,  // 10: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
+	9,  // 11: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
+	13, // 12: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
+	5,  // 13: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	13, // 14: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
+	18, // 15: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
+	19, // 16: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
+	22, // 17: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
+	21, // 18: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	23, // 19: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
+	21, // 20: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	3,  // 21: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
+	4,  // 22: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
+	7,  // 23: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
+	3,  // 24: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
+	36, // 25: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
+	7,  // 26: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
+	41, // 27: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
+	41, // 28: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
+	41, // 29: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
+	41, // 30: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
+	48, // 31: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
+	41, // 32: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
+	41, // 33: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
+	5,  // 34: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
+	12, // 35: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
+	15, // 36: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
+	17, // 37: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
+	31, // 38: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
+	33, // 39: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
+	33, // 40: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
+	5,  // 41: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
+	37, // 42: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
+	39, // 43: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
+	42, // 44: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
+	43, // 45: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
+	44, // 46: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
+	47, // 47: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
+	45, // 48: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
+	42, // 49: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
+	51, // 50: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
+	53, // 51: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
+	54, // 52: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
+	56, // 53: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
+	29, // 54: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
+	20, // 55: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
+	25, // 56: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
+	27, // 57: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
+	11, // 58: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
+	14, // 59: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
+	16, // 60: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
+	18, // 61: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
+	32, // 62: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
+	34, // 63: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
+	34, // 64: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
+	35, // 65: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
+	38, // 66: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
+	40, // 67: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
+	46, // 68: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
+	46, // 69: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
+	46, // 70: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
+	49, // 71: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
+	46, // 72: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
+	50, // 73: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
+	52, // 74: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
+	46, // 75: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
+	55, // 76: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
+	46, // 77: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
+	30, // 78: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
+	24, // 79: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
+	26, // 80: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
+	28, // 81: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
+	58, // [58:82] is the sub-list for method output_type
+	34, // [34:58] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_ringlimit_v1_ringlimit_proto_init() }
@@ -2583,15 +4370,19 @@ func file_ringlimit_v1_ringlimit_proto_init() {
 		return
 	}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[4].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[41].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[42].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[43].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringlimit_v1_ringlimit_proto_rawDesc), len(file_ringlimit_v1_ringlimit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   56,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_ringlimit_v1_ringlimit_proto_goTypes,
 		DependencyIndexes: file_ringlimit_v1_ringlimit_proto_depIdxs,

@@ -28,6 +28,10 @@ const (
 	Limiter_DecideBatch_FullMethodName = "/ringlimit.v1.Limiter/DecideBatch"
 	Limiter_Stream_FullMethodName      = "/ringlimit.v1.Limiter/Stream"
 	Limiter_GetRouting_FullMethodName  = "/ringlimit.v1.Limiter/GetRouting"
+	Limiter_Refund_FullMethodName      = "/ringlimit.v1.Limiter/Refund"
+	Limiter_Release_FullMethodName     = "/ringlimit.v1.Limiter/Release"
+	Limiter_Renew_FullMethodName       = "/ringlimit.v1.Limiter/Renew"
+	Limiter_Explain_FullMethodName     = "/ringlimit.v1.Limiter/Explain"
 )
 
 // LimiterClient is the client API for Limiter service.
@@ -46,6 +50,15 @@ type LimiterClient interface {
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 	// GetRouting tells a client where each slot is decided.
 	GetRouting(ctx context.Context, in *GetRoutingRequest, opts ...grpc.CallOption) (*Routing, error)
+	// Refund gives back what a decision under the caller's own request id took, once.
+	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error)
+	// Release frees a permit of a concurrency limit before its time.
+	Release(ctx context.Context, in *PermitRequest, opts ...grpc.CallOption) (*PermitResponse, error)
+	// Renew gives a permit that is still held its full time again, from now.
+	Renew(ctx context.Context, in *PermitRequest, opts ...grpc.CallOption) (*PermitResponse, error)
+	// Explain says which policies a request falls under and why, and what each
+	// bucket holds. It takes nothing.
+	Explain(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 }
 
 type limiterClient struct {
@@ -99,6 +112,46 @@ func (c *limiterClient) GetRouting(ctx context.Context, in *GetRoutingRequest, o
 	return out, nil
 }
 
+func (c *limiterClient) Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RefundResponse)
+	err := c.cc.Invoke(ctx, Limiter_Refund_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Release(ctx context.Context, in *PermitRequest, opts ...grpc.CallOption) (*PermitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PermitResponse)
+	err := c.cc.Invoke(ctx, Limiter_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Renew(ctx context.Context, in *PermitRequest, opts ...grpc.CallOption) (*PermitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PermitResponse)
+	err := c.cc.Invoke(ctx, Limiter_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Explain(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainResponse)
+	err := c.cc.Invoke(ctx, Limiter_Explain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LimiterServer is the server API for Limiter service.
 // All implementations must embed UnimplementedLimiterServer
 // for forward compatibility.
@@ -115,6 +168,15 @@ type LimiterServer interface {
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	// GetRouting tells a client where each slot is decided.
 	GetRouting(context.Context, *GetRoutingRequest) (*Routing, error)
+	// Refund gives back what a decision under the caller's own request id took, once.
+	Refund(context.Context, *RefundRequest) (*RefundResponse, error)
+	// Release frees a permit of a concurrency limit before its time.
+	Release(context.Context, *PermitRequest) (*PermitResponse, error)
+	// Renew gives a permit that is still held its full time again, from now.
+	Renew(context.Context, *PermitRequest) (*PermitResponse, error)
+	// Explain says which policies a request falls under and why, and what each
+	// bucket holds. It takes nothing.
+	Explain(context.Context, *DecideRequest) (*ExplainResponse, error)
 	mustEmbedUnimplementedLimiterServer()
 }
 
@@ -136,6 +198,18 @@ func (UnimplementedLimiterServer) Stream(grpc.BidiStreamingServer[StreamRequest,
 }
 func (UnimplementedLimiterServer) GetRouting(context.Context, *GetRoutingRequest) (*Routing, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRouting not implemented")
+}
+func (UnimplementedLimiterServer) Refund(context.Context, *RefundRequest) (*RefundResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
+}
+func (UnimplementedLimiterServer) Release(context.Context, *PermitRequest) (*PermitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
+}
+func (UnimplementedLimiterServer) Renew(context.Context, *PermitRequest) (*PermitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
+}
+func (UnimplementedLimiterServer) Explain(context.Context, *DecideRequest) (*ExplainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
 }
 func (UnimplementedLimiterServer) mustEmbedUnimplementedLimiterServer() {}
 func (UnimplementedLimiterServer) testEmbeddedByValue()                 {}
@@ -219,6 +293,78 @@ func _Limiter_GetRouting_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Limiter_Refund_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefundRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Refund(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Refund_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Refund(ctx, req.(*RefundRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PermitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Release(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Release_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Release(ctx, req.(*PermitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PermitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Renew(ctx, req.(*PermitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Explain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Explain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Explain(ctx, req.(*DecideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Limiter_ServiceDesc is the grpc.ServiceDesc for Limiter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -238,12 +384,549 @@ var Limiter_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetRouting",
 			Handler:    _Limiter_GetRouting_Handler,
 		},
+		{
+			MethodName: "Refund",
+			Handler:    _Limiter_Refund_Handler,
+		},
+		{
+			MethodName: "Release",
+			Handler:    _Limiter_Release_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Limiter_Renew_Handler,
+		},
+		{
+			MethodName: "Explain",
+			Handler:    _Limiter_Explain_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Stream",
 			Handler:       _Limiter_Stream_Handler,
 			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
+	Metadata: "ringlimit/v1/ringlimit.proto",
+}
+
+const (
+	Policies_List_FullMethodName          = "/ringlimit.v1.Policies/List"
+	Policies_Get_FullMethodName           = "/ringlimit.v1.Policies/Get"
+	Policies_PutFile_FullMethodName       = "/ringlimit.v1.Policies/PutFile"
+	Policies_Put_FullMethodName           = "/ringlimit.v1.Policies/Put"
+	Policies_Delete_FullMethodName        = "/ringlimit.v1.Policies/Delete"
+	Policies_History_FullMethodName       = "/ringlimit.v1.Policies/History"
+	Policies_Rollback_FullMethodName      = "/ringlimit.v1.Policies/Rollback"
+	Policies_Diff_FullMethodName          = "/ringlimit.v1.Policies/Diff"
+	Policies_Audit_FullMethodName         = "/ringlimit.v1.Policies/Audit"
+	Policies_SetOverride_FullMethodName   = "/ringlimit.v1.Policies/SetOverride"
+	Policies_ListOverrides_FullMethodName = "/ringlimit.v1.Policies/ListOverrides"
+	Policies_ClearOverride_FullMethodName = "/ringlimit.v1.Policies/ClearOverride"
+)
+
+// PoliciesClient is the client API for Policies service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Policies changes and tells what the cluster has agreed on. A file is YAML, as the
+// schema in docs/ describes it; a single policy is JSON in the form that Get
+// answers with. Versions come from one counter.
+type PoliciesClient interface {
+	List(ctx context.Context, in *ListPoliciesRequest, opts ...grpc.CallOption) (*ListPoliciesResponse, error)
+	Get(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error)
+	// PutFile puts a policy file: all of it or nothing. A file comes in pieces, in
+	// messages of at most 1 MiB each.
+	PutFile(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutFileRequest, PutResponse], error)
+	Put(ctx context.Context, in *PutPolicyRequest, opts ...grpc.CallOption) (*PutResponse, error)
+	Delete(ctx context.Context, in *DeletePolicyRequest, opts ...grpc.CallOption) (*PutResponse, error)
+	History(ctx context.Context, in *PolicyHistoryRequest, opts ...grpc.CallOption) (*PolicyHistoryResponse, error)
+	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*PutResponse, error)
+	// Diff says what PutFile would change.
+	Diff(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutFileRequest, DiffResponse], error)
+	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error)
+	SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*PutResponse, error)
+	ListOverrides(ctx context.Context, in *ListOverridesRequest, opts ...grpc.CallOption) (*ListOverridesResponse, error)
+	ClearOverride(ctx context.Context, in *ClearOverrideRequest, opts ...grpc.CallOption) (*PutResponse, error)
+}
+
+type policiesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewPoliciesClient(cc grpc.ClientConnInterface) PoliciesClient {
+	return &policiesClient{cc}
+}
+
+func (c *policiesClient) List(ctx context.Context, in *ListPoliciesRequest, opts ...grpc.CallOption) (*ListPoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPoliciesResponse)
+	err := c.cc.Invoke(ctx, Policies_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) Get(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPolicyResponse)
+	err := c.cc.Invoke(ctx, Policies_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) PutFile(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutFileRequest, PutResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Policies_ServiceDesc.Streams[0], Policies_PutFile_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutFileRequest, PutResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Policies_PutFileClient = grpc.ClientStreamingClient[PutFileRequest, PutResponse]
+
+func (c *policiesClient) Put(ctx context.Context, in *PutPolicyRequest, opts ...grpc.CallOption) (*PutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutResponse)
+	err := c.cc.Invoke(ctx, Policies_Put_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) Delete(ctx context.Context, in *DeletePolicyRequest, opts ...grpc.CallOption) (*PutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutResponse)
+	err := c.cc.Invoke(ctx, Policies_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) History(ctx context.Context, in *PolicyHistoryRequest, opts ...grpc.CallOption) (*PolicyHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PolicyHistoryResponse)
+	err := c.cc.Invoke(ctx, Policies_History_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*PutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutResponse)
+	err := c.cc.Invoke(ctx, Policies_Rollback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) Diff(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutFileRequest, DiffResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Policies_ServiceDesc.Streams[1], Policies_Diff_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutFileRequest, DiffResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Policies_DiffClient = grpc.ClientStreamingClient[PutFileRequest, DiffResponse]
+
+func (c *policiesClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditResponse)
+	err := c.cc.Invoke(ctx, Policies_Audit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*PutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutResponse)
+	err := c.cc.Invoke(ctx, Policies_SetOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) ListOverrides(ctx context.Context, in *ListOverridesRequest, opts ...grpc.CallOption) (*ListOverridesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOverridesResponse)
+	err := c.cc.Invoke(ctx, Policies_ListOverrides_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesClient) ClearOverride(ctx context.Context, in *ClearOverrideRequest, opts ...grpc.CallOption) (*PutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutResponse)
+	err := c.cc.Invoke(ctx, Policies_ClearOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// PoliciesServer is the server API for Policies service.
+// All implementations must embed UnimplementedPoliciesServer
+// for forward compatibility.
+//
+// Policies changes and tells what the cluster has agreed on. A file is YAML, as the
+// schema in docs/ describes it; a single policy is JSON in the form that Get
+// answers with. Versions come from one counter.
+type PoliciesServer interface {
+	List(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error)
+	Get(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error)
+	// PutFile puts a policy file: all of it or nothing. A file comes in pieces, in
+	// messages of at most 1 MiB each.
+	PutFile(grpc.ClientStreamingServer[PutFileRequest, PutResponse]) error
+	Put(context.Context, *PutPolicyRequest) (*PutResponse, error)
+	Delete(context.Context, *DeletePolicyRequest) (*PutResponse, error)
+	History(context.Context, *PolicyHistoryRequest) (*PolicyHistoryResponse, error)
+	Rollback(context.Context, *RollbackRequest) (*PutResponse, error)
+	// Diff says what PutFile would change.
+	Diff(grpc.ClientStreamingServer[PutFileRequest, DiffResponse]) error
+	Audit(context.Context, *AuditRequest) (*AuditResponse, error)
+	SetOverride(context.Context, *SetOverrideRequest) (*PutResponse, error)
+	ListOverrides(context.Context, *ListOverridesRequest) (*ListOverridesResponse, error)
+	ClearOverride(context.Context, *ClearOverrideRequest) (*PutResponse, error)
+	mustEmbedUnimplementedPoliciesServer()
+}
+
+// UnimplementedPoliciesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedPoliciesServer struct{}
+
+func (UnimplementedPoliciesServer) List(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedPoliciesServer) Get(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedPoliciesServer) PutFile(grpc.ClientStreamingServer[PutFileRequest, PutResponse]) error {
+	return status.Error(codes.Unimplemented, "method PutFile not implemented")
+}
+func (UnimplementedPoliciesServer) Put(context.Context, *PutPolicyRequest) (*PutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Put not implemented")
+}
+func (UnimplementedPoliciesServer) Delete(context.Context, *DeletePolicyRequest) (*PutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedPoliciesServer) History(context.Context, *PolicyHistoryRequest) (*PolicyHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method History not implemented")
+}
+func (UnimplementedPoliciesServer) Rollback(context.Context, *RollbackRequest) (*PutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rollback not implemented")
+}
+func (UnimplementedPoliciesServer) Diff(grpc.ClientStreamingServer[PutFileRequest, DiffResponse]) error {
+	return status.Error(codes.Unimplemented, "method Diff not implemented")
+}
+func (UnimplementedPoliciesServer) Audit(context.Context, *AuditRequest) (*AuditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
+}
+func (UnimplementedPoliciesServer) SetOverride(context.Context, *SetOverrideRequest) (*PutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetOverride not implemented")
+}
+func (UnimplementedPoliciesServer) ListOverrides(context.Context, *ListOverridesRequest) (*ListOverridesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOverrides not implemented")
+}
+func (UnimplementedPoliciesServer) ClearOverride(context.Context, *ClearOverrideRequest) (*PutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ClearOverride not implemented")
+}
+func (UnimplementedPoliciesServer) mustEmbedUnimplementedPoliciesServer() {}
+func (UnimplementedPoliciesServer) testEmbeddedByValue()                  {}
+
+// UnsafePoliciesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to PoliciesServer will
+// result in compilation errors.
+type UnsafePoliciesServer interface {
+	mustEmbedUnimplementedPoliciesServer()
+}
+
+func RegisterPoliciesServer(s grpc.ServiceRegistrar, srv PoliciesServer) {
+	// If the following call panics, it indicates UnimplementedPoliciesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Policies_ServiceDesc, srv)
+}
+
+func _Policies_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).List(ctx, req.(*ListPoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).Get(ctx, req.(*GetPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_PutFile_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(PoliciesServer).PutFile(&grpc.GenericServerStream[PutFileRequest, PutResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Policies_PutFileServer = grpc.ClientStreamingServer[PutFileRequest, PutResponse]
+
+func _Policies_Put_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).Put(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_Put_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).Put(ctx, req.(*PutPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeletePolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).Delete(ctx, req.(*DeletePolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_History_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PolicyHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).History(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_History_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).History(ctx, req.(*PolicyHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_Rollback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).Rollback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_Rollback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).Rollback(ctx, req.(*RollbackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_Diff_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(PoliciesServer).Diff(&grpc.GenericServerStream[PutFileRequest, DiffResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Policies_DiffServer = grpc.ClientStreamingServer[PutFileRequest, DiffResponse]
+
+func _Policies_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).Audit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_Audit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).Audit(ctx, req.(*AuditRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_SetOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).SetOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_SetOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).SetOverride(ctx, req.(*SetOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_ListOverrides_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOverridesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).ListOverrides(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_ListOverrides_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).ListOverrides(ctx, req.(*ListOverridesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Policies_ClearOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClearOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesServer).ClearOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Policies_ClearOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesServer).ClearOverride(ctx, req.(*ClearOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Policies_ServiceDesc is the grpc.ServiceDesc for Policies service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Policies_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "ringlimit.v1.Policies",
+	HandlerType: (*PoliciesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "List",
+			Handler:    _Policies_List_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _Policies_Get_Handler,
+		},
+		{
+			MethodName: "Put",
+			Handler:    _Policies_Put_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Policies_Delete_Handler,
+		},
+		{
+			MethodName: "History",
+			Handler:    _Policies_History_Handler,
+		},
+		{
+			MethodName: "Rollback",
+			Handler:    _Policies_Rollback_Handler,
+		},
+		{
+			MethodName: "Audit",
+			Handler:    _Policies_Audit_Handler,
+		},
+		{
+			MethodName: "SetOverride",
+			Handler:    _Policies_SetOverride_Handler,
+		},
+		{
+			MethodName: "ListOverrides",
+			Handler:    _Policies_ListOverrides_Handler,
+		},
+		{
+			MethodName: "ClearOverride",
+			Handler:    _Policies_ClearOverride_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "PutFile",
+			Handler:       _Policies_PutFile_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Diff",
+			Handler:       _Policies_Diff_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/bucket"
+	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+// matched is a request with all that says where it is decided.
+type matched struct {
+	view *view
+	req  *policy.Request
+	hits []policy.Hit // those of the home's group first
+	near int
+	home uint16
+	hash uint64 // of the home's values
+}
+
+// match finds the policies and the home of a request as decide does.
+func (n *Node) match(r *pb.DecideRequest) (*matched, error) {
+	v := n.view.Load()
+	if !v.placed() {
+		return nil, fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
+	}
+	s := new(scratch)
+	m := &matched{view: v, req: s.subject(r)}
+	if err := m.req.Validate(); err != nil {
+		return nil, err
+	}
+	m.hits = v.index.Match(m.req, nil)
+	if len(m.hits) > 0 {
+		m.home, m.hash, m.near = v.place(m.req, m.hits)
+		return m, nil
+	}
+	var ok bool
+	if m.home, m.hash, ok = v.index.Home(m.req); !ok {
+		return nil, fault.New(fault.NotFound, "no policy applies to the request, and it has no home")
+	}
+	return m, nil
+}
+
+// parts are the slots that keep a part of the request's result, one per group.
+func (m *matched) parts() []uint16 {
+	slots := []uint16{m.home}
+	seen := map[uint32]bool{m.view.state.SlotGroup[m.home]: true}
+	for _, h := range m.hits[m.near:] {
+		if g := m.view.state.SlotGroup[h.Slot]; !seen[g] {
+			seen[g] = true
+			slots = append(slots, h.Slot)
+		}
+	}
+	return slots
+}
+
+// Refund gives back what a decision under the caller's own id took, once. It
+// may be repeated: what was given back is not given back again.
+func (n *Node) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error) {
+	m, err := n.match(&pb.DecideRequest{Subject: r.GetSubject()})
+	if err != nil {
+		return nil, err
+	}
+	id := bucket.ID{Kind: bucket.OwnID, Own: m.view.index.OwnKey(m.hash, r.GetRequestId())}
+	out := new(pb.RefundResponse)
+	for _, slot := range m.parts() {
+		var o group.Outcome
+		err := n.askSlot(ctx, m.view, slot, bucket.Request{Op: bucket.OpRefund, Home: slot, ID: id, Amount: uint64(r.GetCost())}, &o)
+		if err != nil {
+			return nil, err
+		}
+		item := &o.Results.Items[0]
+		switch item.Code {
+		case bucket.Refunded:
+			out.Refunded = true
+			var d pb.Decision
+			describe(m.view, &d, o.Results.Answers[item.First:item.First+item.Count], nil)
+			out.Limits = append(out.Limits, limitsOf(&d)...)
+		case bucket.NothingToRefund:
+		default:
+			if err := codeErrors[item.Code]; err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// limitsOf lists the answers of a decision, also the only one.
+func limitsOf(d *pb.Decision) []*pb.LimitDecision {
+	if len(d.Limits) > 0 || d.PolicyId == "" {
+		return d.Limits
+	}
+	return []*pb.LimitDecision{{
+		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining, ResetAfterNs: d.ResetAfterNs, RetryAfterNs: d.RetryAfterNs,
+		DelayNs: d.DelayNs, PolicyId: d.PolicyId, PolicyVersion: d.PolicyVersion, Reason: d.Reason,
+	}}
+}
+
+func (n *Node) askSlot(ctx context.Context, v *view, slot uint16, r bucket.Request, out *group.Outcome) error {
+	return n.askGroup(ctx, v, v.state.SlotGroup[slot], []group.Request{{Request: r}}, out)
+}
+
+// permitRef is what a permit's id, as callers see it, says: where it is held.
+type permitRef struct {
+	slot   uint16
+	key    bucket.Key
+	permit uint64
+	window int64 // ns, the permit's time limit
+	policy uint64
+}
+
+const permitBytes = 2 + 16 + 8 + 8 + 8
+
+func (p permitRef) String() string {
+	b := binary.LittleEndian.AppendUint16(make([]byte, 0, permitBytes), p.slot)
+	for _, v := range []uint64{p.key.Hi, p.key.Lo, p.permit, uint64(p.window), p.policy} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parsePermit(text string) (permitRef, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) != permitBytes {
+		return permitRef{}, fault.Field("permit_id", "%q is no permit: want one that a decision gave", text)
+	}
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[2+8*i:]) }
+	return permitRef{
+		slot: binary.LittleEndian.Uint16(b), key: bucket.Key{Hi: u(0), Lo: u(1)},
+		permit: u(2), window: int64(u(3)), policy: u(4),
+	}, nil
+}
+
+// Release frees a permit before its time.
+func (n *Node) Release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return n.permit(ctx, r, bucket.OpRelease)
+}
+
+// Renew gives a permit its full time again, from now.
+func (n *Node) Renew(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error) {
+	return n.permit(ctx, r, bucket.OpRenew)
+}
+
+func (n *Node) permit(ctx context.Context, r *pb.PermitRequest, op bucket.Op) (*pb.PermitResponse, error) {
+	p, err := parsePermit(r.GetPermitId())
+	if err != nil {
+		return nil, err
+	}
+	v := n.view.Load()
+	if !v.placed() {
+		return nil, fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
+	}
+	if int(p.slot) >= len(v.state.SlotGroup) {
+		return nil, fault.Field("permit_id", "names slot %d of %d", p.slot, len(v.state.SlotGroup))
+	}
+	rule := bucket.Rule{Policy: p.policy, Limit: bucket.Limit{Algorithm: bucket.Concurrency, Amount: 1, Window: p.window}}
+	if now, ok := v.index.ByNumber(p.policy); ok {
+		rule.Version, rule.Limit = now.Version, now.Limit
+	}
+	var o group.Outcome
+	err = n.askSlot(ctx, v, p.slot, bucket.Request{
+		Op: op, Home: p.slot, Permit: p.permit, Takes: []bucket.Take{{Slot: p.slot, Key: p.key, Rule: rule}},
+	}, &o)
+	if err != nil {
+		return nil, err
+	}
+	switch code := o.Results.Items[0].Code; code {
+	case bucket.Refunded:
+		return &pb.PermitResponse{Held: true}, nil
+	case bucket.Admitted:
+		return &pb.PermitResponse{Held: true, ExpiresAfterNs: rule.Limit.Window}, nil
+	case bucket.NoSuchPermit:
+		return new(pb.PermitResponse), nil
+	default:
+		return nil, errors.Join(codeErrors[code], ctx.Err())
+	}
+}
+
+// explainLimit bounds the policies that an explanation lists.
+const explainLimit = 50
+
+// Explain says which policies a request falls under and why, and what each
+// bucket holds. It takes nothing.
+func (n *Node) Explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error) {
+	m, err := n.match(r)
+	if err != nil {
+		return nil, err
+	}
+	g := m.view.state.SlotGroup[m.home]
+	grp, _ := m.view.state.Group(g)
+	out := &pb.ExplainResponse{HomeSlot: uint32(m.home), Group: g, Epoch: grp.Epoch, Home: strings.Join(m.view.state.Policies.Home, ", ")}
+	if c, ok := n.table.leader(g); ok {
+		out.Leader = c.node
+	}
+	for _, x := range m.view.index.Explain(m.req, explainLimit) {
+		p := &pb.ExplainedPolicy{
+			PolicyId: x.Policy.ID, Version: x.Policy.Version, Applies: x.Verdict == policy.Applies,
+			Why: x.String(), Source: x.Policy.Source, Mode: x.Policy.Mode.String(),
+		}
+		if p.Applies {
+			h := x.Hit
+			p.Slot, p.Group, p.Cost = uint32(h.Slot), m.view.state.SlotGroup[h.Slot], h.Cost
+			if h.Override != nil {
+				p.Override, p.Version = h.Override.Key.String(), h.Rule.Version
+			}
+			if p.Now, err = n.lookAt(ctx, m.view, h); err != nil {
+				return nil, err
+			}
+		}
+		out.Policies = append(out.Policies, p)
+	}
+	return out, nil
+}
+
+// lookAt tells what one bucket holds now.
+func (n *Node) lookAt(ctx context.Context, v *view, h policy.Hit) (*pb.LimitDecision, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	take := takeOf(h)
+	take.Cost = 0
+	var o group.Outcome
+	if err := n.askSlot(ctx, v, h.Slot, bucket.Request{Home: h.Slot, Takes: []bucket.Take{take}}, &o); err != nil {
+		return nil, err
+	}
+	item := &o.Results.Items[0]
+	if err := codeErrors[item.Code]; err != nil {
+		return nil, err
+	}
+	var d pb.Decision
+	d.Allowed = item.Code == bucket.Admitted
+	describe(v, &d, o.Results.Answers[item.First:item.First+item.Count], []policy.Hit{h})
+	return limitsOf(&d)[0], nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+// purpose says whether a call may be made twice.
+type purpose int
+
+const (
+	reading  purpose = iota
+	changing         // stop at the first node that may have done it
+)
+
+// How long one node may take, and how large an answer may be: 100,000 policies
+// are some tens of MiB.
+const (
+	connectTimeout = 3 * time.Second
+	readTimeout    = 10 * time.Second
+	changeTimeout  = time.Minute
+	maxAnswer      = 256 << 20
+)
+
+// ask calls the first of several nodes that answers.
+func ask[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+	var none R
+	if len(addrs) == 0 {
+		return none, usageError{errors.New("--addr names no node: want HOST:PORT,...")}
+	}
+	timeout := readTimeout
+	if why == changing {
+		timeout = changeTimeout
+	}
+	var errs []string
+	for _, addr := range addrs {
+		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		if err != nil {
+			return none, usageError{fmt.Errorf("--addr %q: %w", addr, err)}
+		}
+		r, err := askOne(ctx, conn, timeout, call)
+		_ = conn.Close()
+		if err == nil {
+			return r, nil
+		}
+		if isFinal(err, why) {
+			return none, err
+		}
+		errs = append(errs, fmt.Sprintf("%s: %v", addr, err))
+	}
+	return none, fmt.Errorf("no node answered: %s", strings.Join(errs, "; "))
+}
+
+func askOne[R any](ctx context.Context, conn *grpc.ClientConn, timeout time.Duration, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := connect(ctx, conn); err != nil {
+		var none R
+		return none, err
+	}
+	r, err := call(ctx, conn)
+	return r, fault.FromStatus(err)
+}
+
+// connect waits for the connection: what fails before it stands was not done.
+func connect(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.TransientFailure {
+			return fault.New(fault.Unavailable, "cannot connect")
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return fault.New(fault.Unavailable, "cannot connect in %s", connectTimeout)
+		}
+	}
+	return nil
+}
+
+// isFinal says whether no other node can answer better, or must not be asked.
+func isFinal(err error, why purpose) bool {
+	elsewhere := []error{fault.NotLeader, fault.NoLeader, fault.Busy, fault.NotReady, fault.Unavailable, fault.NotHeld}
+	if why == reading {
+		elsewhere = append(elsewhere, fault.OutcomeUnknown, fault.Deadline, fault.Internal)
+	}
+	return !slices.ContainsFunc(elsewhere, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+// author is who runs this command, for the audit log.
+func author() *pb.Author {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return &pb.Author{Who: name}
+}
