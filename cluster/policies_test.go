@@ -336,3 +336,63 @@ func TestTenantAtItsCapGetsNoNewBucketAndOthersDo(t *testing.T) {
 		}
 	})
 }
+
+func TestHomeOfTwoAttributesSpreadsOneTenant(t *testing.T) {
+	const file = "home: [%s]\npolicies:\n  - {id: p, scope: [tenant, api_key], amount: 5, window: 1h}\n"
+	perGroup := func(t *testing.T, s *sim) map[uint32]int {
+		v := s.any().view.Load()
+		count := make(map[uint32]int)
+		for i := range 10_000 {
+			slot, _, ok := v.index.Home(&policy.Request{Tenant: "big", Principals: []policy.Principal{{Type: "api_key", ID: fmt.Sprint("k", i)}}})
+			if !ok {
+				t.Fatal("no home")
+			}
+			count[v.state.SlotGroup[slot]]++
+		}
+		return count
+	}
+	withPolicies(t, fmt.Sprintf(file, "tenant, api_key"), func(t *testing.T, s *sim) {
+		count := perGroup(t, s)
+		for g, n := range count {
+			if float64(n) > 1.25*10_000/3 {
+				t.Errorf("group %d decides %d of 10,000 keys", g, n)
+			}
+		}
+		if len(count) != 3 {
+			t.Errorf("keys in %d groups, want 3", len(count))
+		}
+	})
+	withPolicies(t, fmt.Sprintf(file, "tenant"), func(t *testing.T, s *sim) {
+		if count := perGroup(t, s); len(count) != 1 {
+			t.Errorf("one tenant in %d groups, want 1", len(count))
+		}
+	})
+}
+
+func TestThreeLimitsOfWhichOneDeniesLoseNothing(t *testing.T) {
+	const file = `
+policies:
+  - {id: wide, scope: [tenant], algorithm: sliding_log, amount: 5000, window: 1h}
+  - {id: middle, scope: [tenant, user], algorithm: leaky_bucket, amount: 100, window: 24h, burst: 100}
+  - {id: narrow, scope: [user], algorithm: fixed_window, amount: 10, window: 24h}
+`
+	withPolicies(t, file, func(t *testing.T, s *sim) {
+		c := s.dial()
+		defer c.Close()
+		who := []client.Principal{{Type: "user", ID: "u"}}
+		burst(c, 1000, client.Request{Tenant: "t", Principals: who}).want(t, 10, 990)
+		time.Sleep(6 * time.Second)
+		d, err := c.Decide(t.Context(), client.Request{Tenant: "t", Principals: who, Look: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := make(map[string]uint64)
+		for _, l := range d.All() {
+			left[l.PolicyID] = l.Remaining
+		}
+		// A look that the home denies asks no other group.
+		if left["wide"] != 4990 || left["middle"] != 90 {
+			t.Errorf("left: %v, want 4990 and 90", left)
+		}
+	})
+}

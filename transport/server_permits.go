@@ -9,7 +9,7 @@ import (
 )
 
 // bounded calls f unless the node is stopping, with at most limit of time.
-func bounded[Resp any](s *Server, ctx context.Context, limit time.Duration, f func(context.Context) (*Resp, error)) (*Resp, error) {
+func bounded[Resp any](ctx context.Context, s *Server, limit time.Duration, f func(context.Context) (*Resp, error)) (*Resp, error) {
 	if s.isStopping() {
 		return nil, errStopping
 	}
@@ -22,7 +22,7 @@ func (s *Server) refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundRes
 	if err := wire.CheckRefund(r); err != nil {
 		return nil, err
 	}
-	return bounded(s, ctx, s.options.Timeout, func(ctx context.Context) (*pb.RefundResponse, error) {
+	return bounded(ctx, s, s.options.Timeout, func(ctx context.Context) (*pb.RefundResponse, error) {
 		return s.backend.Refund(ctx, r)
 	})
 }
@@ -31,7 +31,7 @@ func (s *Server) release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitRe
 	if err := wire.CheckPermit(r); err != nil {
 		return nil, err
 	}
-	return bounded(s, ctx, s.options.Timeout, func(ctx context.Context) (*pb.PermitResponse, error) {
+	return bounded(ctx, s, s.options.Timeout, func(ctx context.Context) (*pb.PermitResponse, error) {
 		return s.backend.Release(ctx, r)
 	})
 }
@@ -40,7 +40,7 @@ func (s *Server) renew(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResp
 	if err := wire.CheckPermit(r); err != nil {
 		return nil, err
 	}
-	return bounded(s, ctx, s.options.Timeout, func(ctx context.Context) (*pb.PermitResponse, error) {
+	return bounded(ctx, s, s.options.Timeout, func(ctx context.Context) (*pb.PermitResponse, error) {
 		return s.backend.Renew(ctx, r)
 	})
 }
@@ -52,7 +52,7 @@ func (s *Server) explain(ctx context.Context, in *wire.Raw) (*pb.ExplainResponse
 	if err := q.Decide(in.B); err != nil {
 		return nil, err
 	}
-	return bounded(s, ctx, s.options.Timeout, func(ctx context.Context) (*pb.ExplainResponse, error) {
+	return bounded(ctx, s, s.options.Timeout, func(ctx context.Context) (*pb.ExplainResponse, error) {
 		return s.backend.Explain(ctx, q.Message.Requests[0])
 	})
 }

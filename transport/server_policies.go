@@ -61,7 +61,7 @@ func policiesDesc() *grpc.ServiceDesc {
 // policyMethod is a unary method of Policies.
 func policyMethod[Req, Resp any](full, name string, f func(Policies, context.Context, *Req) (*Resp, error)) grpc.MethodDesc {
 	return method(full, name, func(s *Server, ctx context.Context, r *Req) (*Resp, error) {
-		return bounded(s, ctx, policyTimeout, func(ctx context.Context) (*Resp, error) {
+		return bounded(ctx, s, policyTimeout, func(ctx context.Context) (*Resp, error) {
 			return f(s.backend.Policies(), ctx, r)
 		})
 	})
@@ -78,7 +78,7 @@ func upload[Resp any](name string, f func(Policies, context.Context, *pb.PutFile
 		default:
 			return fault.New(fault.Busy, "%d policy files are being read already", maxUploads)
 		}
-		out, err := bounded(s, g.Context(), policyTimeout, func(ctx context.Context) (*Resp, error) {
+		out, err := bounded(g.Context(), s, policyTimeout, func(ctx context.Context) (*Resp, error) {
 			r, err := s.receiveInTime(ctx, g)
 			if err != nil {
 				return nil, err

@@ -39,7 +39,7 @@ const (
 func ask[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
 	var none R
 	if len(addrs) == 0 {
-		return none, usageError{errors.New("--addr names no node: want HOST:PORT,...")}
+		return none, usageError{errors.New("--addr names no node: want HOST:PORT and more after commas")}
 	}
 	timeout := readTimeout
 	if why == changing {

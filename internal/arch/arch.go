@@ -76,6 +76,9 @@ func (f *file) check() []Violation {
 	if slices.ContainsFunc(Pure, func(p string) bool { return beneath(path.Dir(f.name), p) }) {
 		found = append(found, f.checkPure()...)
 	}
+	if slices.ContainsFunc(Elapsed, func(p string) bool { return beneath(path.Dir(f.name), p) }) {
+		found = append(found, f.checkWallClock()...)
+	}
 	return found
 }
 

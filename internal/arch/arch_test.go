@@ -48,6 +48,8 @@ func TestSeededViolationsAreFound(t *testing.T) {
 		{"goroutine", "control/a.go", "package control\nfunc f() { go f() }\n", "starts a goroutine"},
 		{"socket", "bucket/a.go", "package bucket\nimport _ \"net/http\"\n", "imports net/http"},
 		{"log", "policy/a.go", "package policy\nimport _ \"log/slog\"\n", "imports log/slog"},
+		{"wall clock", "cluster/group/a.go", "package group\nimport \"time\"\nvar t = time.Now().UnixNano()\n", "calls UnixNano, which reads the wall clock"},
+		{"wall clock of a value", "internal/ringlog/a.go", "package ringlog\nimport \"time\"\nfunc f(t time.Time) time.Time { return t.UTC() }\n", "calls UTC, which reads the wall clock"},
 		{"chance", "ring/a.go", "package ring\nimport _ \"math/rand/v2\"\n", "imports math/rand/v2"},
 	}
 	for _, c := range cases {

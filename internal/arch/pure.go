@@ -52,3 +52,22 @@ func (f *file) importedAs(p string) string {
 	}
 	return ""
 }
+
+// checkWallClock finds what would let a step of the wall clock into elapsed
+// time: methods of time.Time that read it, or drop the monotonic reading that
+// time.Since and Sub go by. Calendar and comparison with times from elsewhere are
+// none of these packages' business.
+func (f *file) checkWallClock() []Violation {
+	var found []Violation
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(wallCalls, sel.Sel.Name) {
+			found = append(found, Violation{f.at(n), "calls " + sel.Sel.Name + ", which reads the wall clock", elapsedWhy})
+		}
+		return true
+	})
+	return found
+}

@@ -113,3 +113,18 @@ var vagueNames = []string{
 
 // vagueWhy is the reason behind vagueNames.
 const vagueWhy = "such a package attracts whatever has no home; name it after what it provides"
+
+// Elapsed are the packages where time becomes tokens: they may count elapsed
+// time, and never read what the wall clock says. An operator, NTP or a leap may
+// set that by hours.
+var Elapsed = []string{"bucket", "cluster/group", "internal/ringlog"}
+
+// elapsedWhy is the reason behind Elapsed.
+const elapsedWhy = "no wall clock may mint or freeze tokens: elapsed time is the leader's monotonic time"
+
+// wallCalls are the methods of time.Time that give the wall clock's reading or
+// lose the monotonic one.
+var wallCalls = []string{
+	"Unix", "UnixNano", "UnixMilli", "UnixMicro", "Date", "Clock", "Format", "AppendFormat", "UTC", "Local", "In",
+	"MarshalText", "MarshalBinary", "MarshalJSON", "AddDate",
+}
