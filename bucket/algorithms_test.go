@@ -192,6 +192,7 @@ func TestLongLogIsNeverLooser(t *testing.T) {
 
 func TestHomeBucketsNeverUnderCounts(t *testing.T) {
 	g := newRig(t, 4)
+	g.table.counting = true
 	want := map[[2]uint64]int{}
 	rng := rand.New(rand.NewPCG(3, 3))
 	limit := per(1, sec, 5)

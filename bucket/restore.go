@@ -28,7 +28,7 @@ func (t *Table) Restore(r io.Reader) error {
 	if err := s.verify(); err != nil {
 		return err
 	}
-	s.phaseZero = t.phaseZero
+	s.phaseZero, s.counting = t.phaseZero, t.counting
 	t.state = *s
 	return nil
 }
@@ -108,7 +108,9 @@ func (s *state) readSegment(r io.Reader, slot uint16, g *segment) error {
 		if ref := le.Uint32(cell[cellRef:]); s.rules.version(ref).used() {
 			used++
 			s.rules.name(ref)
-			s.homes.add(slot, Key{Hi: le.Uint64(cell[cellHi:])}, 1)
+			if s.counting {
+				s.homes.add(slot, Key{Hi: le.Uint64(cell[cellHi:])}, 1)
+			}
 		}
 	})
 	if used != g.count {

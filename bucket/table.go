@@ -31,6 +31,7 @@ type state struct {
 	chain   uint64
 
 	phaseZero bool // see WithPhaseZero; not part of a dump
+	counting  bool // see WithHomeCounts; not part of a dump
 }
 
 // bench is memory for one bucket that is worked on outside a judgement.
@@ -46,6 +47,10 @@ type Option func(*Table)
 // multiples of the window, not shifted by each key's hash: for simulations,
 // whose results are to be worked out by hand. All replicas of a group must agree.
 func WithPhaseZero() Option { return func(t *Table) { t.phaseZero = true } }
+
+// WithHomeCounts lets HomeBuckets count. It costs two cache misses for each
+// bucket that comes or goes, changes no decision, and replicas need not agree.
+func WithHomeCounts() Option { return func(t *Table) { t.counting = true } }
 
 // NewTable is an empty table for slots 0 … slots−1 (at most 65,536), none of them held.
 func NewTable(slots int, options ...Option) *Table {
@@ -91,8 +96,8 @@ func (t *Table) HeldCount() int { return t.held }
 
 // HomeBuckets is at least the number of buckets of one home in a slot: those
 // whose keys have the upper 32 bits of Hi in common with key. It is rarely more,
-// by about a 30,000th of all buckets. For the leader, which judges the cap of a
-// tenant.
+// by about a 30,000th of all buckets; 0 without WithHomeCounts. For the leader,
+// which judges the cap of a tenant.
 func (t *Table) HomeBuckets(slot uint16, key Key) int { return int(t.homes.count(slot, key)) }
 
 // Rules is the number of rules that the table knows: those that buckets and
@@ -113,7 +118,9 @@ func (t *Table) MemoryBytes() (cells, results int) {
 func (s *state) entered(slot uint16, k Key, ref uint32) {
 	s.buckets++
 	s.rules.name(ref)
-	s.homes.add(slot, k, 1)
+	if s.counting {
+		s.homes.add(slot, k, 1)
+	}
 }
 
 // left keeps the books of a cell that is gone.
@@ -121,7 +128,9 @@ func (s *state) left(slot uint16, k Key, ref uint32) {
 	s.slots[slot].count--
 	s.buckets--
 	s.rules.unname(ref, s.time)
-	s.homes.add(slot, k, ^uint32(0))
+	if s.counting {
+		s.homes.add(slot, k, ^uint32(0))
+	}
 }
 
 func (s *state) holds(slot uint16) bool {

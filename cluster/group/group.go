@@ -102,8 +102,8 @@ func Open(cfg Config) (*Replica, error) {
 		ops: make(chan *op), ended: make(chan struct{}),
 	}
 	r.store = ringlog.New(cfg.LogBytes, bucket.EntryStamp, func() { notify(r.pressed) })
-	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, table: bucket.NewTable(cfg.Slots)}
-	r.snaps = &snapshots{fsm: r.fsm, slots: cfg.Slots, metrics: cfg.Metrics}
+	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, table: cfg.newTable()}
+	r.snaps = &snapshots{fsm: r.fsm, table: cfg.newTable, metrics: cfg.Metrics}
 	r.driven, r.fsm.taken = r.fsm, r.snaps.take
 	r.fsm.view.v.servers = &servers{}
 	r.inflight.epoch = r.fsm.epoch
@@ -159,4 +159,12 @@ func (r *Replica) fail(err error) {
 	if r.failed.CompareAndSwap(nil, &err) {
 		r.failure <- err
 	}
+}
+
+// newTable makes an empty table as this replica needs it.
+func (c *Config) newTable() *bucket.Table {
+	if c.MaxPerHome > 0 {
+		return bucket.NewTable(c.Slots, bucket.WithHomeCounts())
+	}
+	return bucket.NewTable(c.Slots)
 }

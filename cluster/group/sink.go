@@ -69,7 +69,7 @@ func (k *sink) read(r *bufio.Reader) (*received, error) {
 	if at := k.store.fsm.view.load().index; h.index < at {
 		return nil, fmt.Errorf("snapshot is at %d, this replica at %d already", h.index, at)
 	}
-	t := bucket.NewTable(k.store.slots)
+	t := k.store.table()
 	if err := t.Restore(r); err != nil {
 		return nil, fmt.Errorf("snapshot content: %w", err)
 	}

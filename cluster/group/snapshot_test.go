@@ -190,7 +190,7 @@ func TestOldSnapshotIsRefused(t *testing.T) {
 }
 
 func TestSnapshotStoreKeepsNothingOfACancelledSink(t *testing.T) {
-	s := &snapshots{fsm: &fsm{table: bucket.NewTable(4)}, slots: 4, metrics: new(Metrics)}
+	s := &snapshots{fsm: &fsm{table: bucket.NewTable(4)}, table: func() *bucket.Table { return bucket.NewTable(4) }, metrics: new(Metrics)}
 	k, err := s.Create(1, 5, 2, raft.Configuration{}, 1, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/bucket"
 )
 
 const maxDumps = 4 // that may be sent at once
@@ -19,7 +21,7 @@ const maxDumps = 4 // that may be sent at once
 // place only once it is complete.
 type snapshots struct {
 	fsm     *fsm
-	slots   int
+	table   func() *bucket.Table // an empty one, to receive a snapshot
 	metrics *Metrics
 
 	mu      sync.Mutex // guards what follows; held for memory operations only
