@@ -3,7 +3,10 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,6 +240,25 @@ func TestNodesToldToStopAtOnceGoOneAfterAnother(t *testing.T) {
 			if allowed := s.any().take(t.Context(), request("t", "year")).GetDecision().GetAllowed(); allowed != (i < 9) {
 				t.Errorf("take %d afterwards: allowed %v", i, allowed)
 			}
+		}
+	})
+}
+
+// Without its log a control replica has forgotten how it voted: under its old
+// identity it could vote again.
+func TestDirectoryWithoutItsControlLogIsRefused(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.keepDirectories()
+		s.boot()
+		time.Sleep(time.Second)
+		s.kill("c")
+		if err := os.Remove(filepath.Join(s.dirs["c"], "control", "log.db")); err != nil {
+			t.Fatal(err)
+		}
+		cfg := s.config("c")
+		defer cfg.GossipTransport.Shutdown()
+		if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), "control log is gone") {
+			t.Errorf("got %v", err)
 		}
 	})
 }
