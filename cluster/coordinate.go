@@ -13,6 +13,7 @@ import (
 	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/decision"
 	"github.com/ringlimit/ringlimit/policy"
 )
 
@@ -47,7 +48,7 @@ func (n *Node) spread(ctx context.Context, v *view, p *part, k int) (far []*reac
 			i = len(far) - 1
 		}
 		r := far[i]
-		r.request.Takes = append(r.request.Takes, takeOf(h))
+		r.request.Takes = append(r.request.Takes, decision.Take(&h))
 		r.hits = append(r.hits, h)
 	}
 	var wg sync.WaitGroup
@@ -116,11 +117,6 @@ func (n *Node) undo(ctx context.Context, v *view, homeGroup uint32, home *group.
 		})
 	}
 	wg.Wait()
-}
-
-// takeOf is the take of one policy that applies.
-func takeOf(h policy.Hit) bucket.Take {
-	return bucket.Take{Slot: h.Slot, Key: h.Key, Rule: h.Rule, Cost: h.Cost, Shadow: h.Policy.Mode == policy.Shadow}
 }
 
 // temporaryID names a request that its caller did not name, so that it can be undone.

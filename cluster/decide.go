@@ -123,7 +123,7 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	p := s.part(v.state.SlotGroup[home])
 	firstTake := len(s.takes)
 	for _, h := range hits[:near] {
-		s.takes = append(s.takes, takeOf(h))
+		s.takes = append(s.takes, decision.Take(&h))
 	}
 	p.requests = append(p.requests, group.Request{
 		Request:      bucket.Request{Home: home, ID: id, Takes: s.takes[firstTake:len(s.takes):len(s.takes)]},

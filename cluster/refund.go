@@ -12,6 +12,7 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/decision"
 	"github.com/ringlimit/ringlimit/policy"
 )
 
@@ -224,7 +225,7 @@ func (n *Node) Explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainRes
 func (n *Node) lookAt(ctx context.Context, v *view, h policy.Hit) (*pb.LimitDecision, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	take := takeOf(h)
+	take := decision.Take(&h)
 	take.Cost = 0
 	var o group.Outcome
 	if err := n.askSlot(ctx, v, h.Slot, bucket.Request{Home: h.Slot, Takes: []bucket.Take{take}}, &o); err != nil {
