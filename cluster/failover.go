@@ -19,6 +19,7 @@ const (
 	standEvery   = time.Second            // at most one election a second in a group, and …
 	standBackoff = 30 * time.Second       // … at most so far apart when they come one after another
 	vigilCalm    = time.Minute            // without an election the back-off begins anew
+	settled      = 2 * digestEvery        // a log that has not grown for so long is known to the other voters
 )
 
 // vigil is one replica's watch over its leader.
@@ -27,6 +28,9 @@ type vigil struct {
 	agreed time.Time // when; zero: not agreed
 	stood  time.Time // last election called here
 	wait   time.Duration
+
+	lastTerm, lastIndex uint64    // the newest entry of the own log, as seen last, and …
+	moved               time.Time // … since when
 }
 
 // watchLeaders looks after the leader of every replica that runs here.
@@ -34,22 +38,36 @@ func (n *Node) watchLeaders() {
 	for _, x := range n.hosts.all() {
 		st := x.replica.Status()
 		if x.replica.CanStand() && x.vigil.due(n, &st, x, time.Now()) && x.raft.StandForElection() {
-			n.log.Info("leader is lost to a majority: standing for election", "group", x.parsed.Group, "lost", st.Leader)
+			n.log.Info("leader is lost to a majority: standing for election", "group", x.parsed.Group, "lost", x.vigil.leader)
 		}
 	}
 }
 
 // due says whether this replica should stand for election now.
 func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
-	place, agreed := n.standing(st, x, now)
+	if v.lastTerm != st.LastTerm || v.lastIndex != st.LastIndex {
+		v.lastTerm, v.lastIndex, v.moved = st.LastTerm, st.LastIndex, now
+	}
+	lost := st.Leader
+	if lost == "" && !v.agreed.IsZero() {
+		lost = v.leader // somebody stands, and has not won yet: it may lack entries
+	}
+	place, agreed := n.standing(st, lost, x, now)
 	if !agreed {
 		v.agreed = time.Time{}
 		return false
 	}
-	if v.agreed.IsZero() || v.leader != st.Leader {
-		v.leader, v.agreed = st.Leader, now
+	if v.agreed.IsZero() || v.leader != lost {
+		v.leader, v.agreed = lost, now
 	}
-	if now.Before(v.agreed.Add(time.Duration(place) * standAfter)) {
+	wait := time.Duration(place) * standAfter
+	if n.mayAppend(lost) {
+		wait += min(max(v.moved.Add(settled).Sub(v.agreed), 0), standAfter)
+	}
+	if st.Leader == "" {
+		wait += standAfter // give who stands its turn
+	}
+	if now.Before(v.agreed.Add(wait)) {
 		return false
 	}
 	switch calm := now.Sub(v.stood); {
@@ -70,14 +88,16 @@ type candidate struct {
 	lastTerm, lastIndex uint64
 }
 
-// standing says whether a majority of the group's voters has lost its leader,
+// standing says whether a majority of the group's voters has lost this leader,
 // this one among them, and this replica's place in line: the freshest log first.
 //
 // The word of another voter counts only if it itself reports the loss: what it
-// says of its log is then final, for nobody appends to it any more, so that all
-// voters who agree compute the same line.
-func (n *Node) standing(st *group.Status, x *hosted, now time.Time) (place int, agreed bool) {
-	leader, ok := control.ParseReplicaID(st.Leader)
+// says of its log is then final, if nobody can append to it any more, so that all
+// voters who agree compute the same line. A leader that hears nothing may still be
+// heard, and append: two voters would each see itself in front, and split the
+// votes. So due waits for the log to come to rest while mayAppend.
+func (n *Node) standing(st *group.Status, lost string, x *hosted, now time.Time) (place int, agreed bool) {
+	leader, ok := control.ParseReplicaID(lost)
 	if !ok || st.Leading || leader.Node == n.self.name || n.linkTo(leader) {
 		return 0, false
 	}
@@ -109,4 +129,11 @@ func (n *Node) standing(st *group.Status, x *hosted, now time.Time) (place int, 
 func (n *Node) linkTo(id control.ID) bool {
 	_, up := n.peers.Link(id.Node)
 	return up && n.peers.Process(id.Node) == id.Incarnation
+}
+
+// mayAppend says whether the connection to the process of a lost leader still
+// stands: what it sends may yet arrive, though it may not hear us.
+func (n *Node) mayAppend(leader string) bool {
+	id, ok := control.ParseReplicaID(leader)
+	return ok && n.peers.Process(id.Node) == id.Incarnation
 }
