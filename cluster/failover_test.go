@@ -79,7 +79,8 @@ func TestStoppedAndCutOffLeadersAreReplacedSoon(t *testing.T) {
 		for what, fault := range faults {
 			victim := s.leader("t")
 			took := s.outage("t", victim, func() { fault(victim) })
-			if took > 600*time.Millisecond {
+			// Seen after 250 ms; the first in line may lack an entry, then the second is two turns later.
+			if took > 800*time.Millisecond {
 				t.Errorf("not served for %s after its leader was %s", took, what)
 			}
 			s.net.HealAll()
