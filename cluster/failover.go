@@ -15,7 +15,7 @@ import (
 // election at once, and the next in line a while later if there is still no
 // leader. A leader that a minority cannot reach is left alone.
 const (
-	standAfter   = 150 * time.Millisecond // from one candidate in line to the next
+	standAfter   = 200 * time.Millisecond // from one candidate in line to the next: more than settled and what digests are late by
 	standEvery   = time.Second            // at most one election a second in a group, and …
 	standBackoff = 30 * time.Second       // … at most so far apart when they come one after another
 	vigilCalm    = time.Minute            // without an election the back-off begins anew
@@ -29,8 +29,9 @@ type vigil struct {
 	stood  time.Time // last election called here
 	wait   time.Duration
 
-	lastTerm, lastIndex uint64    // the newest entry of the own log, as seen last, and …
-	moved               time.Time // … since when
+	own   candidate   // the own log, as seen last
+	line  []candidate // the line, as seen last; nil: not agreed
+	moved time.Time   // when either was seen to grow last
 }
 
 // watchLeaders looks after the leader of every replica that runs here.
@@ -45,22 +46,26 @@ func (n *Node) watchLeaders() {
 
 // due says whether this replica should stand for election now.
 func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
-	if v.lastTerm != st.LastTerm || v.lastIndex != st.LastIndex {
-		v.lastTerm, v.lastIndex, v.moved = st.LastTerm, st.LastIndex, now
+	if own := (candidate{x.parsed.Serial, st.LastTerm, st.LastIndex}); v.own != own {
+		v.own, v.moved = own, now
 	}
 	lost := st.Leader
 	if lost == "" && !v.agreed.IsZero() {
 		lost = v.leader // somebody stands, and has not won yet: it may lack entries
 	}
-	place, agreed := n.standing(st, lost, x, now)
-	if !agreed {
-		v.agreed = time.Time{}
+	line := n.standing(st, lost, x, now)
+	if line == nil {
+		v.agreed, v.line = time.Time{}, nil
 		return false
 	}
+	if v.line != nil && !slices.Equal(v.line, line) {
+		v.moved = now
+	}
+	v.line = line
 	if v.agreed.IsZero() || v.leader != lost {
 		v.leader, v.agreed = lost, now
 	}
-	wait := time.Duration(place) * standAfter
+	wait := time.Duration(slices.Index(line, v.own)) * standAfter
 	if n.mayAppend(lost) {
 		wait += min(max(v.moved.Add(settled).Sub(v.agreed), 0), standAfter)
 	}
@@ -88,18 +93,18 @@ type candidate struct {
 	lastTerm, lastIndex uint64
 }
 
-// standing says whether a majority of the group's voters has lost this leader,
-// this one among them, and this replica's place in line: the freshest log first.
+// standing returns, if a majority of the group's voters has lost this leader,
+// this one among them, the line of those: the freshest log first. Else nil.
 //
 // The word of another voter counts only if it itself reports the loss: what it
 // says of its log is then final, if nobody can append to it any more, so that all
 // voters who agree compute the same line. A leader that hears nothing may still be
 // heard, and append: two voters would each see itself in front, and split the
 // votes. So due waits for the log to come to rest while mayAppend.
-func (n *Node) standing(st *group.Status, lost string, x *hosted, now time.Time) (place int, agreed bool) {
+func (n *Node) standing(st *group.Status, lost string, x *hosted, now time.Time) []candidate {
 	leader, ok := control.ParseReplicaID(lost)
 	if !ok || st.Leading || leader.Node == n.self.name || n.linkTo(leader) {
-		return 0, false
+		return nil
 	}
 	voters := x.replica.Electorate()
 	line := []candidate{{x.parsed.Serial, st.LastTerm, st.LastIndex}}
@@ -117,12 +122,12 @@ func (n *Node) standing(st *group.Status, lost string, x *hosted, now time.Time)
 		}
 	}
 	if len(line) < len(voters)/2+1 {
-		return 0, false
+		return nil
 	}
 	slices.SortFunc(line, func(a, b candidate) int {
 		return cmp.Or(-cmp.Compare(a.lastTerm, b.lastTerm), -cmp.Compare(a.lastIndex, b.lastIndex), cmp.Compare(a.serial, b.serial))
 	})
-	return slices.IndexFunc(line, func(c candidate) bool { return c.serial == x.parsed.Serial }), true
+	return line
 }
 
 // linkTo says whether there is a live link to the process of a replica.
