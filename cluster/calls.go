@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/cluster/controlraft"
 	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/transport"
 )
@@ -40,11 +40,10 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		req := new(pb.RemoveRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })
 	case methodPropose:
-		c, err := control.Decode(body)
-		if err != nil {
+		if _, err := control.Decode(body); err != nil {
 			return nil, fault.New(fault.InvalidArgument, "control command from %s: %v", from.Node, err)
 		}
-		index, err := n.control.ProposeAt(ctx, c)
+		index, err := n.control.ProposeEntry(ctx, body)
 		return binary.AppendUvarint(nil, index), err
 	default:
 		return nil, fault.New(fault.InvalidArgument, "call %d from %s is not known here; its version is newer", method, from.Node)
@@ -108,16 +107,17 @@ func (n *Node) propose(ctx context.Context, c control.Command) error {
 
 // proposeAt is propose, with the command's index in the control log.
 func (n *Node) proposeAt(ctx context.Context, c control.Command) (index uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	entry := control.Encode(c)
+	ctx, cancel := context.WithTimeout(ctx, controlraft.Patience(entry))
 	defer cancel()
 	if n.control.Leads() {
-		return n.control.ProposeAt(ctx, c)
+		return n.control.ProposeEntry(ctx, entry)
 	}
 	leader := n.controlLeader()
 	if leader == "" || leader == n.self.name {
 		return 0, fault.New(fault.NoLeader, "the control group has no leader now")
 	}
-	body, err := n.peers.Call(ctx, leader, methodPropose, control.Encode(c))
+	body, err := n.peers.Call(ctx, leader, methodPropose, entry)
 	if err != nil {
 		return 0, err
 	}

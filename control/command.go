@@ -131,12 +131,14 @@ func (Dropped) kind() string  { return "dropped" }
 func (Miss) kind() string     { return "miss" }
 func (Remove) kind() string   { return "remove" }
 
-// Format is the version of the entry that Encode makes of a command: it may be
-// proposed once all registered nodes read it (Node.FormatMax).
+// Format is the version of the entry that Encode makes of a command, unless it is
+// so long that it is packed (EntryFormat): it may be proposed once all registered
+// nodes read it (Node.FormatMax).
 func Format(c Command) int { return int(kinds[c.kind()].newest) }
 
-// FormatMax is the newest version of commands that this build reads.
-const FormatMax = 2
+// FormatMax is the newest version of commands that this build reads. Version 3
+// came with packed entries; no kind of command is written in it.
+const FormatMax = 3
 
 // envelope follows the version byte, the first of an entry, as JSON.
 type envelope struct {
@@ -144,7 +146,7 @@ type envelope struct {
 	Command json.RawMessage `json:"command"`
 }
 
-// Encode returns the log entry of a command.
+// Encode returns the log entry of a command, packed if it is long.
 func Encode(c Command) []byte {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -154,11 +156,15 @@ func Encode(c Command) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("encode %s: %v", c.kind(), err))
 	}
-	return append([]byte{kinds[c.kind()].newest}, b...)
+	return pack(append([]byte{kinds[c.kind()].newest}, b...))
 }
 
 // Decode is the inverse of Encode; it refuses whatever Encode cannot have written.
 func Decode(data []byte) (Command, error) {
+	data, err := unpack(data)
+	if err != nil {
+		return nil, err
+	}
 	if len(data) == 0 {
 		return nil, fmt.Errorf("empty command")
 	}
@@ -166,7 +172,7 @@ func Decode(data []byte) (Command, error) {
 		return nil, fmt.Errorf("command version %d, this build knows 1 … %d", data[0], FormatMax)
 	}
 	var e envelope
-	if err := strict(data[1:], &e); err != nil {
+	if err = strict(data[1:], &e); err != nil {
 		return nil, fmt.Errorf("command: %w", err)
 	}
 	f, ok := kinds[e.Kind]

@@ -10,9 +10,9 @@ import (
 // The bounds of a policy file. The parser beneath recurses, so what could nest
 // deeply is refused before it.
 const (
-	maxFile  = 64 << 20 // bytes
-	maxLine  = 16 << 10 // bytes
-	maxDepth = 100      // of brackets
+	maxFile  = 128 << 20 // bytes
+	maxLine  = 16 << 10  // bytes
+	maxDepth = 100       // of brackets
 )
 
 // ParseError says what is wrong in a policy file, and where.

@@ -36,7 +36,7 @@ type Policies interface {
 // because a server's memory is bounded by what it reads at once.
 const (
 	policyTimeout = time.Minute // of a call whose caller names no deadline, and its upper bound
-	maxUploads    = 4           // files being read or judged
+	maxUploads    = 2           // files being read or judged
 )
 
 func policiesDesc() *grpc.ServiceDesc {

@@ -17,12 +17,12 @@ import (
 
 // What one message may hold.
 const (
-	MaxMessage    = 1 << 20  // bytes
-	MaxRequests   = 1000     // in a batch or a message of a stream
-	MaxPrincipals = 8        // of one subject
-	MaxAttributes = 16       // of one subject
-	MaxCosts      = 16       // costs for single policies, of one request
-	MaxFile       = 16 << 20 // bytes of a policy file, in messages of at most MaxMessage
+	MaxMessage    = 1 << 20   // bytes
+	MaxRequests   = 1000      // in a batch or a message of a stream
+	MaxPrincipals = 8         // of one subject
+	MaxAttributes = 16        // of one subject
+	MaxCosts      = 16        // costs for single policies, of one request
+	MaxFile       = 128 << 20 // bytes of a policy file, in messages of at most MaxMessage
 )
 
 // keepBytes is how large a buffer is kept for the next message.

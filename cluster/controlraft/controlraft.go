@@ -212,28 +212,37 @@ func (g *Group) Propose(ctx context.Context, c control.Command) error {
 	return err
 }
 
-// ProposeAt commits one command and returns its index. It fails with
-// fault.NotLeader if this replica does not lead, and with fault.OutcomeUnknown
-// if leadership was lost meanwhile; a refusal by the state machine is its error.
+// ProposeAt commits one command and returns its index. See ProposeEntry.
 func (g *Group) ProposeAt(ctx context.Context, c control.Command) (index uint64, err error) {
+	if !g.Leads() {
+		return 0, fault.Leader(nil) // before the work of encoding
+	}
+	return g.ProposeEntry(ctx, control.Encode(c))
+}
+
+// ProposeEntry commits a command that control.Encode wrote and returns its
+// index. It fails with fault.NotLeader if this replica does not lead, and with
+// fault.OutcomeUnknown if leadership was lost meanwhile; a refusal by the state
+// machine is its error. The caller has seen that control.Decode reads the entry:
+// one that it does not read stops every replica.
+func (g *Group) ProposeEntry(ctx context.Context, entry []byte) (index uint64, err error) {
 	if !g.Leads() {
 		return 0, fault.Leader(nil)
 	}
-	timeout := 5 * time.Second
+	timeout := Patience(entry)
 	if dl, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(dl))
 	}
 	if timeout <= 0 {
 		return 0, fault.New(fault.Deadline, "no time left for a control command") // raft would wait for ever
 	}
-	if err := g.readable(c); err != nil {
+	if err := g.readable(entry); err != nil {
 		return 0, err
 	}
-	data := control.Encode(c)
-	if len(data) > maxCommand {
-		return 0, fault.New(fault.InvalidArgument, "the change takes %d bytes, at most %d may; make it in several", len(data), maxCommand)
+	if len(entry) > maxCommand {
+		return 0, fault.New(fault.InvalidArgument, "the change takes %d bytes, at most %d may; make it in several", len(entry), maxCommand)
 	}
-	f := g.raft.Apply(data, timeout)
+	f := g.raft.Apply(entry, timeout)
 	if err := wait(ctx, f); err != nil {
 		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 			return 0, fault.Leader(nil)
@@ -250,16 +259,29 @@ func (g *Group) ProposeAt(ctx context.Context, c control.Command) (index uint64,
 	return f.Index(), result.Err
 }
 
-// maxCommand bounds one entry of the control log, far below what a link carries
-// in one frame.
-const maxCommand = 8 << 20
+// maxCommand bounds one entry of the control log: with the MiB of entries that
+// may go before it in an append, it fits into one frame of a link.
+const maxCommand = 12 << 20
+
+// longCommand is where an entry counts as long: a file of thousands of policies.
+const longCommand = 64 << 10
+
+// Patience is for how long a command may take to be committed and applied. A
+// busy machine needs seconds for one of 100,000 policies.
+func Patience(entry []byte) time.Duration {
+	if len(entry) > longCommand {
+		return 40 * time.Second
+	}
+	return 5 * time.Second
+}
 
 // readable refuses a command in a format that some registered node cannot read:
 // it would stand still.
-func (g *Group) readable(c control.Command) error {
+func (g *Group) readable(entry []byte) error {
+	needs := control.EntryFormat(entry)
 	for _, node := range g.State().Nodes {
-		if !node.Removed && node.FormatMax < control.Format(c) {
-			return fault.New(fault.Conflict, "node %s reads formats up to %d, this change needs %d: upgrade it first", node.Name, node.FormatMax, control.Format(c))
+		if !node.Removed && node.FormatMax < needs {
+			return fault.New(fault.Conflict, "node %s reads formats up to %d, this change needs %d: upgrade it first", node.Name, node.FormatMax, needs)
 		}
 	}
 	return nil
