@@ -127,3 +127,38 @@ func TestHundredThousandPoliciesFit(t *testing.T) {
 	runtime.KeepAlive(index)
 	runtime.KeepAlive(m)
 }
+
+func BenchmarkDecodeMany(b *testing.B) {
+	_, put := large(b, many)
+	for b.Loop() {
+		if _, err := Decode(put); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncodeMany(b *testing.B) {
+	_, put := large(b, many)
+	c, err := Decode(put)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		Encode(c)
+	}
+}
+
+func BenchmarkApplyPutOfMany(b *testing.B) {
+	_, put := large(b, many)
+	c := founding()
+	c.Policies = nil
+	found := Encode(c)
+	for b.Loop() {
+		m := New()
+		for i, entry := range [][]byte{found, put} {
+			if r, err := m.Apply(uint64(i+1), entry); err != nil || r.Err != nil {
+				b.Fatal(r.Err, err)
+			}
+		}
+	}
+}

@@ -68,9 +68,16 @@ func Decode(data []byte) (*Set, error) {
 // UnmarshalJSON reads the canonical form without judging it: call Validate. A
 // word or field this build does not know is an error.
 func (s *Set) UnmarshalJSON(data []byte) error {
+	policies, rest, scanned := scanPolicies(data)
+	if !scanned {
+		rest = data
+	}
 	var in setJSON
-	if err := strict(data, &in); err != nil {
+	if err := strict(rest, &in); err != nil {
 		return err
+	}
+	if scanned && len(in.Policies) > 0 {
+		return errors.New("policies twice")
 	}
 	action, ok := actions.parse(in.NoMatch)
 	if !ok {
@@ -81,7 +88,10 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 	}
 	out := Set{
 		Home: in.Home, NoMatch: Action(action), RouteClasses: in.RouteClasses,
-		Policies: make([]*Policy, len(in.Policies)), Overrides: in.Overrides, Omitted: in.Omitted,
+		Policies: policies, Overrides: in.Overrides, Omitted: in.Omitted,
+	}
+	if !scanned {
+		out.Policies = make([]*Policy, len(in.Policies))
 	}
 	for i := range in.Policies {
 		p, err := in.Policies[i].policy()

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringlimit/ringlimit/bench/fleet"
+)
+
+// memory is what one node holds, in bytes.
+type memory struct {
+	rss  float64 // resident, without mapped files
+	live float64 // heap after a collection; 0: none was made
+}
+
+// memory reads what each node holds. collect makes each collect its garbage
+// first, which also tells what is alive; without it nothing is disturbed.
+func (b *bench) memory(ctx context.Context, what string, collect bool) ([]memory, error) {
+	out := make([]memory, len(b.fleet.Nodes))
+	var line []string
+	for i, n := range b.fleet.Nodes {
+		if collect {
+			if err := get(ctx, "http://"+n.HTTP+"/debug/pprof/heap?gc=1", func(string) {}); err != nil {
+				return nil, err
+			}
+			var err error
+			if out[i].live, err = gauge(ctx, n, "go_memstats_heap_alloc_bytes"); err != nil {
+				return nil, err
+			}
+		}
+		rss, err := resident(n.PID())
+		if err != nil {
+			return nil, err
+		}
+		out[i].rss = rss
+		text := fmt.Sprintf("%s: RSS %.1f", n.Name, rss/1e6)
+		if collect {
+			text += fmt.Sprintf(", heap %.1f", out[i].live/1e6)
+		}
+		line = append(line, text)
+	}
+	b.say("  MB %s: %s", what, strings.Join(line, "; "))
+	return out, nil
+}
+
+// resident is the anonymous memory of a process, from /proc.
+func resident(pid int) (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kb * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d tells no RssAnon", pid)
+}
+
+// gauge sums a metric of a node over its labels.
+func gauge(ctx context.Context, n *fleet.Node, name string) (float64, error) {
+	sum, found := 0.0, false
+	err := get(ctx, "http://"+n.HTTP+"/metrics", func(line string) {
+		key, value, _ := strings.Cut(line, " ")
+		if key != name && !strings.HasPrefix(key, name+"{") {
+			return
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			sum, found = sum+v, true
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("node %s has no metric %s", n.Name, name)
+	}
+	return sum, err
+}
+
+// get reads a page line by line.
+func get(ctx context.Context, url string, line func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	for s := bufio.NewScanner(resp.Body); s.Scan(); {
+		line(s.Text())
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
