@@ -40,10 +40,7 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		req := new(pb.RemoveRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })
 	case methodPropose:
-		if _, err := control.Decode(body); err != nil {
-			return nil, fault.New(fault.InvalidArgument, "control command from %s: %v", from.Node, err)
-		}
-		index, err := n.control.ProposeEntry(ctx, body)
+		index, err := n.control.ProposeRead(ctx, body)
 		return binary.AppendUvarint(nil, index), err
 	default:
 		return nil, fault.New(fault.InvalidArgument, "call %d from %s is not known here; its version is newer", method, from.Node)

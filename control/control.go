@@ -48,14 +48,20 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("control entry %d: %w", index, err)
 	}
+	return m.Do(index, c), nil
+}
+
+// Do is Apply for a command that Decode has read from the entry already; a
+// command that anything else made may be another than the other replicas read.
+func (m *Machine) Do(index uint64, c Command) Result {
 	old := m.State()
 	next := old.clone()
 	changed, err := c.apply(next)
 	if err != nil {
-		return Result{Err: err}, nil
+		return Result{Err: err}
 	}
 	if !changed {
-		return Result{}, nil
+		return Result{}
 	}
 	next.Index = index
 	m.state.Store(next)
@@ -63,5 +69,5 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	if next.PolicyVersion != old.PolicyVersion {
 		r.Entry = next.Made(next.PolicyVersion)
 	}
-	return r, nil
+	return r
 }

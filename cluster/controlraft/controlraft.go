@@ -220,11 +220,27 @@ func (g *Group) ProposeAt(ctx context.Context, c control.Command) (index uint64,
 	return g.ProposeEntry(ctx, control.Encode(c))
 }
 
+// ProposeRead decodes an entry of another node and commits it; see ProposeEntry.
+// An entry that cannot be read is fault.InvalidArgument: it would stop every replica.
+func (g *Group) ProposeRead(ctx context.Context, entry []byte) (index uint64, err error) {
+	if !g.Leads() {
+		return 0, fault.Leader(nil)
+	}
+	c, err := control.Decode(entry)
+	if err != nil {
+		return 0, fault.New(fault.InvalidArgument, "control command: %v", err)
+	}
+	if len(entry) > longCommand {
+		g.machine.read.Store(&read{entry, c})
+		defer g.machine.read.Store(nil)
+	}
+	return g.ProposeEntry(ctx, entry)
+}
+
 // ProposeEntry commits a command that control.Encode wrote and returns its
 // index. It fails with fault.NotLeader if this replica does not lead, and with
 // fault.OutcomeUnknown if leadership was lost meanwhile; a refusal by the state
-// machine is its error. The caller has seen that control.Decode reads the entry:
-// one that it does not read stops every replica.
+// machine is its error.
 func (g *Group) ProposeEntry(ctx context.Context, entry []byte) (index uint64, err error) {
 	if !g.Leads() {
 		return 0, fault.Leader(nil)
@@ -338,7 +354,8 @@ func (g *Group) HandOver(ctx context.Context, id string) error {
 type machine struct {
 	m        *control.Machine
 	state    atomic.Pointer[control.State]
-	index    atomic.Uint64 // of the last command applied, also of one that changed nothing
+	index    atomic.Uint64        // of the last command applied, also of one that changed nothing
+	read     atomic.Pointer[read] // a long entry under way; nil: none
 	broken   error
 	onChange func()
 	fatal    func(error)
@@ -350,7 +367,7 @@ func (m *machine) Apply(l *raft.Log) any {
 	if m.broken != nil {
 		return m.broken
 	}
-	result, err := m.m.Apply(l.Index, l.Data)
+	result, err := m.apply(l)
 	if err != nil {
 		m.broken = fmt.Errorf("control entry %d: %w", l.Index, err)
 		m.fatal(m.broken)
@@ -360,6 +377,21 @@ func (m *machine) Apply(l *raft.Log) any {
 	m.index.Store(l.Index)
 	m.onChange()
 	return result
+}
+
+// read is an entry and what Decode has read from it.
+type read struct {
+	entry   []byte
+	command control.Command
+}
+
+// apply spares the reading of an entry that this process has just read: the
+// leader's raft hands out the very bytes that were proposed.
+func (m *machine) apply(l *raft.Log) (control.Result, error) {
+	if r := m.read.Load(); r != nil && len(l.Data) == len(r.entry) && &l.Data[0] == &r.entry[0] {
+		return m.m.Do(l.Index, r.command), nil
+	}
+	return m.m.Apply(l.Index, l.Data)
 }
 
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {

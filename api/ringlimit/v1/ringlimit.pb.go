@@ -3309,7 +3309,8 @@ func (x *RollbackRequest) GetAuthor() *Author {
 type PutResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the set after the change; of the policy, where it is one
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`  // of the set after the change; of the policy, where it is one
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"` // what in a file is legal and likely a slip
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3356,6 +3357,13 @@ func (x *PutResponse) GetVersion() uint64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *PutResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type PolicyHistoryRequest struct {
@@ -4121,10 +4129,11 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x1e\n" +
 	"\bif_match\x18\x03 \x01(\x04H\x00R\aifMatch\x88\x01\x01\x12,\n" +
 	"\x06author\x18\x04 \x01(\v2\x14.ringlimit.v1.AuthorR\x06authorB\v\n" +
-	"\t_if_match\"A\n" +
+	"\t_if_match\"]\n" +
 	"\vPutResponse\x12\x18\n" +
 	"\achanged\x18\x01 \x01(\bR\achanged\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"&\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"&\n" +
 	"\x14PolicyHistoryRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x88\x01\n" +
 	"\rPolicyVersion\x12\x18\n" +
