@@ -51,7 +51,7 @@ var codeErrors = map[bucket.Code]error{
 	bucket.IDReused:    fault.New(fault.IDReused, "an earlier request with this id had other content"),
 	bucket.NotHeld:     fault.New(fault.NotHeld, "the group does not hold this slot"),
 	bucket.PolicyStale: fault.New(fault.PolicyStale, "the group holds a newer version of a policy"),
-	bucket.StoreFull:   fault.New(fault.StoreFull, "the cap on buckets or request ids is reached, and this key is new"),
+	bucket.StoreFull:   fault.New(fault.StoreFull, "the cap on buckets or request ids is reached"), // see full
 }
 
 // answer writes the results of one group's part. Requests with limits in other
@@ -65,6 +65,10 @@ func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.Str
 		item := &o.Results.Items[k]
 		if item.Code == bucket.PolicyStale {
 			stale = append(stale, i)
+			continue
+		}
+		if item.Code == bucket.StoreFull {
+			n.full(b, i, p.group, epoch, p.hits[k])
 			continue
 		}
 		if err := codeErrors[item.Code]; err != nil {
@@ -113,6 +117,9 @@ func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *bat
 	switch {
 	case errors.Is(err, fault.PolicyStale):
 		n.matchAgain(ctx, v, b, m, []int{i})
+		return
+	case errors.Is(err, fault.StoreFull):
+		n.full(b, i, p.group, d.Epoch, p.hits[k])
 		return
 	case err != nil:
 		b.fail(i, err)

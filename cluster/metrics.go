@@ -8,6 +8,7 @@ import (
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/policy"
 )
 
 // metrics are what the node counts itself; what its replicas count is read from
@@ -21,6 +22,7 @@ type metrics struct {
 	differ    prometheus.Counter
 	undone    prometheus.Counter
 	stale     prometheus.Counter
+	noRoom    *prometheus.CounterVec
 }
 
 func newMetrics(n *Node) *metrics {
@@ -33,6 +35,9 @@ func newMetrics(n *Node) *metrics {
 	m.stale = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_policy_stale_total", Help: "Requests matched again because their group held newer policies."})
 	m.undone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_standing_charges_total", Help: "Charges of denied requests over several groups that could not be given back in time; a retry with the same id repairs them."})
 	m.differ = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_replicas_differ_total", Help: "Replicas of this node found to differ from their leader; always 0, or there is a fault in the program or the machine."})
+	m.noRoom = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ringlimit_store_full_total", Help: "Requests on new keys that met their policy's failure mode because the cap on buckets or request ids was reached.",
+	}, []string{"mode"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ringlimit_decisions_total", Help: "Decisions made by groups this node leads.",
 	}, []string{"allowed", "committed"})
@@ -41,7 +46,7 @@ func newMetrics(n *Node) *metrics {
 			m.decisions[allowed][uncommitted] = decisions.WithLabelValues(yes(allowed), yes(1-uncommitted))
 		}
 	}
-	m.registry.MustRegister(m.differ, m.undone, m.stale, m.takes, m.forwarded, m.noMatch, decisions,
+	m.registry.MustRegister(m.noRoom, m.differ, m.undone, m.stale, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&replicaCollector{n})
 	return m
@@ -52,6 +57,9 @@ func yes(i int) string { return strconv.FormatBool(i == 1) }
 func (m *metrics) count(d *pb.Decision) {
 	m.decisions[flag(d.Allowed)][flag(d.Uncommitted)].Inc()
 }
+
+// full counts a request that met a failure mode for want of room.
+func (m *metrics) full(mode policy.FailureMode) { m.noRoom.WithLabelValues(mode.String()).Inc() }
 
 // replicaCollector turns the state and the counters of the replicas that run
 // here into metrics, labelled by group.

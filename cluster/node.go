@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -53,6 +54,7 @@ type Node struct {
 	ready       readiness
 	metrics     *metrics
 	routing     routingCache
+	spells      sync.Map // group id → *spell; of those that had no room for a bucket
 	fatal       chan error
 
 	led          atomic.Pointer[time.Time] // since when it leads the control group; nil: it does not

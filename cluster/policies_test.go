@@ -307,36 +307,6 @@ policies:
 	})
 }
 
-func TestTenantAtItsCapGetsNoNewBucketAndOthersDo(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, s *sim) {
-		set, err := policy.Parse("test.yaml", []byte("policies:\n  - {id: p, scope: [tenant, user], amount: 5, window: 1h}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.set = set
-		cfg := s.config("a")
-		cfg.MaxPerTenant = 50
-		n, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.run(n)
-		s.healthy(10 * time.Second)
-		for i := range 200 {
-			r := s.any().take(t.Context(), user("greedy", fmt.Sprint(i)))
-			if full := r.GetError().GetCode() == pb.Code_CODE_STORE_FULL; full != (i >= 50) {
-				t.Fatalf("key %d of the greedy tenant: %v", i, r)
-			}
-		}
-		if r := s.any().take(t.Context(), user("greedy", "7")); !r.GetDecision().GetAllowed() {
-			t.Errorf("an old key of the greedy tenant: %v", r)
-		}
-		if r := s.any().take(t.Context(), user("modest", "1")); !r.GetDecision().GetAllowed() {
-			t.Errorf("another tenant: %v", r)
-		}
-	})
-}
-
 func TestHomeOfTwoAttributesSpreadsOneTenant(t *testing.T) {
 	const file = "home: [%s]\npolicies:\n  - {id: p, scope: [tenant, api_key], amount: 5, window: 1h}\n"
 	perGroup := func(t *testing.T, s *sim) map[uint32]int {

@@ -34,6 +34,8 @@ const (
 	NothingAllowed  = "nothing_allowed"
 	DeniedElsewhere = "denied_by_another_limit" // this id was denied before; a new id may ask at once
 	Refunded        = "refunded"                // the id was refunded before it was used
+
+	LimiterUnavailable = "limiter_unavailable" // no bucket was asked; the policy's failure mode is closed
 )
 
 // Reason is the word for a bucket's reason.

@@ -33,6 +33,14 @@ func (u OnUnavailable) normal() OnUnavailable {
 	return u
 }
 
+// At is the mode once the limiter has been out of reach for some time.
+func (u OnUnavailable) At(lasted time.Duration) FailureMode {
+	if u = u.normal(); u.Mode == Open && lasted >= u.For {
+		return u.Then
+	}
+	return u.Mode
+}
+
 // check says what is wrong with u; path is that of the field it stands in.
 func (u OnUnavailable) check(path string) error {
 	u = u.normal()

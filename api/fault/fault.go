@@ -39,7 +39,7 @@ var (
 	IDReused           = &Kind{pb.Code_CODE_ID_REUSED, codes.AlreadyExists, "request id reused with other content"}
 	Deadline           = &Kind{pb.Code_CODE_DEADLINE, codes.DeadlineExceeded, "deadline exceeded"}
 	NotHeld            = &Kind{pb.Code_CODE_NOT_HELD, codes.FailedPrecondition, "slot not held"}
-	StoreFull          = &Kind{pb.Code_CODE_STORE_FULL, codes.ResourceExhausted, "too many buckets"}
+	StoreFull          = &Kind{pb.Code_CODE_STORE_FULL, codes.Unavailable, "too many buckets"}
 	NotReady           = &Kind{pb.Code_CODE_NOT_READY, codes.Unavailable, "not ready"}
 	Unavailable        = &Kind{pb.Code_CODE_UNAVAILABLE, codes.Unavailable, "unavailable"}
 	Internal           = &Kind{pb.Code_CODE_INTERNAL, codes.Internal, "internal error"}
@@ -60,6 +60,8 @@ type Error struct {
 	Message string
 	Field   string         // InvalidArgument: path of the field
 	Leader  *pb.LeaderHint // NotLeader
+	Policy  string         // StoreFull: id of the policy whose failure mode decides, "" if that is not known …
+	Mode    string         // … and that mode: local
 }
 
 func (e *Error) Error() string {
@@ -100,7 +102,7 @@ func ToProto(err error) *pb.Error {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return &pb.Error{Code: e.Kind.code, Message: e.Message, Field: e.Field, Leader: e.Leader}
+		return &pb.Error{Code: e.Kind.code, Message: e.Message, Field: e.Field, Leader: e.Leader, PolicyId: e.Policy, FailureMode: e.Mode}
 	}
 	var k *Kind
 	if errors.As(err, &k) {
@@ -117,7 +119,7 @@ func FromProto(p *pb.Error) error {
 	}
 	for _, k := range kinds {
 		if k.code == p.GetCode() {
-			return &Error{Kind: k, Message: p.GetMessage(), Field: p.GetField(), Leader: p.GetLeader()}
+			return &Error{Kind: k, Message: p.GetMessage(), Field: p.GetField(), Leader: p.GetLeader(), Policy: p.GetPolicyId(), Mode: p.GetFailureMode()}
 		}
 	}
 	return New(Internal, "code %d: %s", p.GetCode(), p.GetMessage())

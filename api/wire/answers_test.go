@@ -23,6 +23,7 @@ func response() *pb.StreamResponse {
 	return &pb.StreamResponse{Id: 300, Results: []*pb.Result{
 		{Decision: decision()},
 		{Error: &pb.Error{Code: pb.Code_CODE_NOT_LEADER, Message: "m", Field: "f", Leader: &pb.LeaderHint{Group: 1, Epoch: 2, Node: "b", Grpc: "b:1"}}},
+		{Error: &pb.Error{Code: pb.Code_CODE_STORE_FULL, Message: "m", PolicyId: "p", FailureMode: "local"}},
 		{Decision: &pb.Decision{}},
 		{},
 	}}

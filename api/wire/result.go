@@ -104,5 +104,6 @@ func appendError(dst []byte, e *pb.Error) []byte {
 		dst = AppendString(dst, 4, h.Grpc)
 		dst = Close(dst, start)
 	}
-	return dst
+	dst = AppendString(dst, 5, e.PolicyId)
+	return AppendString(dst, 6, e.FailureMode)
 }

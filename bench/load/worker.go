@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -27,7 +28,7 @@ func (r *run) worker() *worker {
 func (w *worker) call(ctx context.Context, from, to int64, due time.Time) {
 	if w.r.cfg.Batch == 1 {
 		d, err := w.r.client.Decide(ctx, w.r.request(from))
-		w.count(d.Allowed, err)
+		w.count(&d, err)
 	} else {
 		w.callBatch(ctx, from, to)
 	}
@@ -42,16 +43,22 @@ func (w *worker) callBatch(ctx context.Context, from, to int64) {
 	results, err := w.r.client.DecideBatch(ctx, w.batch)
 	if err != nil {
 		for range w.batch {
-			w.count(false, err)
+			w.count(nil, err)
 		}
 		return
 	}
 	for i := range results {
-		w.count(results[i].Decision.Allowed, results[i].Err)
+		w.count(&results[i].Decision, results[i].Err)
 	}
 }
 
-func (w *worker) count(allowed bool, err error) {
+// errDegraded stands for an answer that no bucket gave.
+var errDegraded = errors.New("decided by a policy's failure mode: the cap on buckets is reached")
+
+func (w *worker) count(d *client.Decision, err error) {
+	if err == nil && d.Degraded {
+		err = errDegraded
+	}
 	switch {
 	case err != nil:
 		w.r.counts[2].Add(1)
@@ -60,7 +67,7 @@ func (w *worker) count(allowed bool, err error) {
 			w.r.first = err
 		}
 		w.r.mu.Unlock()
-	case allowed:
+	case d.Allowed:
 		w.r.counts[0].Add(1)
 	default:
 		w.r.counts[1].Add(1)

@@ -29,6 +29,7 @@ type options struct {
 	callers  int
 	keys     int
 	idle     time.Duration
+	keep     bool // data and logs
 	names    []string
 }
 
@@ -91,6 +92,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.callers, "callers", 16, "callers at once beside the changes")
 	fs.IntVar(&o.keys, "keys", 1_000_000, "one-shot keys")
 	fs.DurationVar(&o.idle, "idle", 90*time.Second, "how long to wait after the keys")
+	fs.BoolVar(&o.keep, "keep", false, "keep data and logs")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -116,7 +118,11 @@ func (m measurement) measure(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	if o.keep {
+		fmt.Fprintln(os.Stderr, "upkeep: data and logs are in", dir)
+	} else {
+		defer func() { _ = os.RemoveAll(dir) }()
+	}
 	file := filepath.Join(dir, "start.yaml")
 	if err := os.WriteFile(file, []byte(m.start), 0o644); err != nil {
 		return err

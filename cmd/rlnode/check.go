@@ -114,6 +114,10 @@ func check(ctx context.Context, out io.Writer, o *checkOptions) error {
 	if err != nil {
 		return usageIfInvalid(err)
 	}
+	if d.Degraded {
+		return fmt.Errorf("no bucket was asked: the cap on buckets is reached and this key is new, so that the failure mode of policy %s "+
+			"decided (allowed: %t); see --max-buckets and --max-buckets-per-tenant of rlnode serve", d.PolicyID, d.Allowed)
+	}
 	if err := printDecision(out, &d, before, o.output); err != nil {
 		return err
 	}

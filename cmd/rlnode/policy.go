@@ -48,22 +48,33 @@ func ifMatch(text string) (*uint64, error) {
 
 // readFile reads what -f names and judges it before anybody else does.
 func readFile(stdin io.Reader, path string) (*policy.Set, []byte, error) {
-	if path == "" {
-		return nil, nil, usageError{errors.New("-f FILE is missing")}
-	}
-	var data []byte
-	var err error
-	if path == "-" {
-		data, err = io.ReadAll(stdin)
-	} else {
-		data, err = os.ReadFile(path)
-	}
+	data, err := readBytes(stdin, path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("-f: %w", err)
+		return nil, nil, err
 	}
 	set, err := policy.Parse(nameOf(path), data)
 	return set, data, err
 }
+
+// readBytes reads what -f names.
+func readBytes(stdin io.Reader, path string) (data []byte, err error) {
+	switch path {
+	case "":
+		return nil, usageError{errors.New("-f FILE is missing")}
+	case "-":
+		data, err = io.ReadAll(stdin)
+	default:
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
+	return data, nil
+}
+
+// judgedHere is the size in bytes up to which a file is judged before any node
+// sees it. A larger one takes seconds, and the node judges it anyway.
+const judgedHere = 1 << 20
 
 // nameOf is what a file is called in messages.
 func nameOf(path string) string {
@@ -104,9 +115,14 @@ func policyPutCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, data, err := readFile(cmd.InOrStdin(), file)
+			data, err := readBytes(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
+			}
+			if len(data) <= judgedHere {
+				if _, err := policy.Parse(nameOf(file), data); err != nil {
+					return err
+				}
 			}
 			r, err := ask(cmd.Context(), addrs, changing, func(ctx context.Context, c *grpc.ClientConn) (*pb.PutResponse, error) {
 				g, err := pb.NewPoliciesClient(c).PutFile(ctx)
@@ -118,6 +134,7 @@ func policyPutCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			printWarnings(cmd.ErrOrStderr(), r.GetWarnings())
 			return printPut(cmd.OutOrStdout(), r, output)
 		},
 	}
@@ -127,6 +144,13 @@ func policyPutCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&prune, "prune", false, "delete policies that the file does not have")
 	outputFlag(cmd, &output, "text")
 	return cmd
+}
+
+// printWarnings tells what is legal and likely a slip.
+func printWarnings(out io.Writer, warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(out, "warning:", w)
+	}
 }
 
 func printPut(out io.Writer, r *pb.PutResponse, output string) error {

@@ -64,9 +64,15 @@ func policyDiffCommand() *cobra.Command {
 			if err := checkOutput(output, "text"); err != nil {
 				return err
 			}
-			set, data, err := readFile(cmd.InOrStdin(), file)
+			data, err := readBytes(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
+			}
+			var set *policy.Set
+			if against != "" || len(data) <= judgedHere {
+				if set, err = policy.Parse(nameOf(file), data); err != nil {
+					return err
+				}
 			}
 			var r *pb.DiffResponse
 			if against != "" {

@@ -41,7 +41,7 @@ const (
 	Code_CODE_ID_REUSED           Code = 7  // the same id came with other content
 	Code_CODE_DEADLINE            Code = 8  // the deadline passed; perhaps charged when it had been proposed
 	Code_CODE_NOT_HELD            Code = 9  // the group does not hold the slot; refresh the routing
-	Code_CODE_STORE_FULL          Code = 10 // a new key is over the cap on buckets
+	Code_CODE_STORE_FULL          Code = 10 // a new key is over the cap on buckets, and its policy says: decide locally
 	Code_CODE_NOT_READY           Code = 11 // the node knows no cluster, policies or placement yet
 	Code_CODE_UNAVAILABLE         Code = 12 // the node is stopping or cannot reach the leader; not charged
 	Code_CODE_INTERNAL            Code = 13 // fits nowhere else; says nothing about the charge
@@ -669,7 +669,7 @@ type Decision struct {
 	PolicyId      string                 `protobuf:"bytes,7,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
 	PolicyVersion uint64                 `protobuf:"varint,8,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
-	Degraded      bool                   `protobuf:"varint,10,opt,name=degraded,proto3" json:"degraded,omitempty"`
+	Degraded      bool                   `protobuf:"varint,10,opt,name=degraded,proto3" json:"degraded,omitempty"`       // no bucket was asked: decided by the failure mode of policy_id
 	Uncommitted   bool                   `protobuf:"varint,11,opt,name=uncommitted,proto3" json:"uncommitted,omitempty"` // a denial read from the leader's applied state
 	Epoch         uint32                 `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`             // of the group that answered
 	Group         uint32                 `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`             // the group that answered
@@ -849,11 +849,17 @@ func (x *Decision) GetFencingToken() uint64 {
 }
 
 type Error struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=ringlimit.v1.Code" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Field         string                 `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`   // INVALID_ARGUMENT: the field's path
-	Leader        *LeaderHint            `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"` // NOT_LEADER
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Code    Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=ringlimit.v1.Code" json:"code,omitempty"`
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Field   string                 `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`   // INVALID_ARGUMENT: the field's path
+	Leader  *LeaderHint            `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"` // NOT_LEADER
+	// STORE_FULL: the policy whose failure mode the request meets, and that mode as
+	// a policy file writes it: local, the caller decides by its own share of the
+	// limit. A request whose mode is closed or open gets a decision instead, with
+	// degraded set.
+	PolicyId      string `protobuf:"bytes,5,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
+	FailureMode   string `protobuf:"bytes,6,opt,name=failure_mode,json=failureMode,proto3" json:"failure_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +920,20 @@ func (x *Error) GetLeader() *LeaderHint {
 		return x.Leader
 	}
 	return nil
+}
+
+func (x *Error) GetPolicyId() string {
+	if x != nil {
+		return x.PolicyId
+	}
+	return ""
+}
+
+func (x *Error) GetFailureMode() string {
+	if x != nil {
+		return x.FailureMode
+	}
+	return ""
 }
 
 type LeaderHint struct {
@@ -3930,12 +3950,14 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\fslot_time_ns\x18\x11 \x01(\x03R\n" +
 	"slotTimeNs\x12\x1b\n" +
 	"\tpermit_id\x18\x12 \x01(\tR\bpermitId\x12#\n" +
-	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\"\x91\x01\n" +
+	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\"\xd1\x01\n" +
 	"\x05Error\x12&\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x12.ringlimit.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x120\n" +
-	"\x06leader\x18\x04 \x01(\v2\x18.ringlimit.v1.LeaderHintR\x06leader\"`\n" +
+	"\x06leader\x18\x04 \x01(\v2\x18.ringlimit.v1.LeaderHintR\x06leader\x12\x1b\n" +
+	"\tpolicy_id\x18\x05 \x01(\tR\bpolicyId\x12!\n" +
+	"\ffailure_mode\x18\x06 \x01(\tR\vfailureMode\"`\n" +
 	"\n" +
 	"LeaderHint\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
