@@ -139,15 +139,11 @@ func (n *Node) matchAgain(ctx context.Context, v *view, b *batch, m *pb.StreamRe
 	ctx, cancel := context.WithTimeout(ctx, staleWait)
 	defer cancel()
 	n.metrics.stale.Add(float64(len(at)))
-	for n.view.Load().state.PolicyVersion == v.state.PolicyVersion {
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
-			for _, i := range at {
-				b.fail(i, fault.New(fault.NotReady, "node %s has older policies than the group of the request", n.self.name))
-			}
-			return
+	if !n.awaitPolicies(ctx, v) {
+		for _, i := range at {
+			b.fail(i, fault.New(fault.NotReady, "node %s has older policies than the group of the request", n.self.name))
 		}
+		return
 	}
 	again := &pb.StreamRequest{Id: m.Id, Session: m.Session, Acked: m.Acked, Revision: m.Revision}
 	for _, i := range at {
@@ -156,6 +152,18 @@ func (n *Node) matchAgain(ctx context.Context, v *view, b *batch, m *pb.StreamRe
 	for k, r := range n.decide(ctx, again, b.forwarded) {
 		b.pointers[at[k]] = r
 	}
+}
+
+// awaitPolicies waits until this node has other policies than v; false: ctx ended before.
+func (n *Node) awaitPolicies(ctx context.Context, v *view) bool {
+	for n.view.Load().state.PolicyVersion == v.state.PolicyVersion {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // describe fills in the answer of each limit and the headline. hits are the

@@ -90,6 +90,10 @@ func (n *Node) joinLoop(ctx context.Context) error {
 				return err
 			}
 		}
+		if n.cfg.Policies != nil && n.registered() {
+			n.compareWithFile()
+			n.cfg.Policies = nil // of no use any more, and perhaps large
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

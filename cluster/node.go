@@ -219,7 +219,7 @@ func (n *Node) Run(ctx context.Context) error {
 	srv := n.httpServer()
 	for _, part := range []func(context.Context) error{
 		n.peers.Run, n.control.Run, n.gossip.Run, n.hosts.run,
-		n.joinLoop, n.controlLoop, n.watchLoop, n.memoryLoop,
+		n.joinLoop, n.controlLoop, n.watchLoop,
 	} {
 		g.Go(func() error {
 			if err := part(run); !errors.Is(err, context.Canceled) {

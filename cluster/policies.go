@@ -91,21 +91,29 @@ func (p *policies) Get(_ context.Context, r *pb.GetPolicyRequest) (*pb.GetPolicy
 }
 
 func (p *policies) PutFile(ctx context.Context, r *pb.PutFileRequest) (*pb.PutResponse, error) {
-	set, err := parseFile(r)
+	set, slips, err := parseFile(r)
 	if err != nil {
 		return nil, err
 	}
-	return p.change(ctx, control.PutPolicies{
+	out, err := p.change(ctx, control.PutPolicies{
 		Set: set, Prune: r.GetPrune(), IfMatch: r.IfMatch, By: author(r.GetAuthor(), r.GetName()),
 	}, setVersion)
+	if err != nil {
+		return nil, err
+	}
+	out.Warnings = slips
+	return out, nil
 }
 
-func parseFile(r *pb.PutFileRequest) (*policy.Set, error) {
-	set, err := policy.Parse(r.GetName(), r.GetFile())
+func parseFile(r *pb.PutFileRequest) (set *policy.Set, slips []string, err error) {
+	set, warnings, err := policy.ParseWarn(r.GetName(), r.GetFile())
 	if err != nil {
-		return nil, fault.Field("file", "%v", err)
+		return nil, nil, fault.Field("file", "%v", err)
 	}
-	return set, nil
+	for _, w := range warnings {
+		slips = append(slips, w.Error())
+	}
+	return set, slips, nil
 }
 
 func (p *policies) Put(ctx context.Context, r *pb.PutPolicyRequest) (*pb.PutResponse, error) {
@@ -155,12 +163,15 @@ func (p *policies) Diff(_ context.Context, r *pb.PutFileRequest) (*pb.DiffRespon
 	if err != nil {
 		return nil, err
 	}
-	set, err := parseFile(r)
+	set, _, err := parseFile(r)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(set.Omitted, "home") && !slices.Equal(set.Home, s.Policies.Home) {
 		return nil, fault.Field("home", "%v, want %v: it is fixed when the cluster is made", set.Home, s.Policies.Home)
+	}
+	if err := policy.CheckPut(s.Policies, set, r.GetPrune()); err != nil {
+		return nil, fault.Field("policies", "%v", err) // as the put would
 	}
 	changes := policy.Diff(s.Policies, set)
 	if !r.GetPrune() {

@@ -191,6 +191,20 @@ const explainLimit = 50
 // Explain says which policies a request falls under and why, and what each
 // bucket holds. It takes nothing.
 func (n *Node) Explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error) {
+	wait, cancel := context.WithTimeout(ctx, staleWait)
+	defer cancel()
+	for {
+		v := n.view.Load()
+		out, err := n.explain(ctx, r)
+		if !errors.Is(err, fault.PolicyStale) || !n.awaitPolicies(wait, v) {
+			return out, err
+		}
+	}
+}
+
+// explain is Explain by the policies that this node has; fault.PolicyStale if a
+// group has newer ones.
+func (n *Node) explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error) {
 	m, err := n.match(r)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,27 @@ func Diff(old, next *Set) []Change {
 	return out
 }
 
+// CheckPut says what is wrong with putting the policies of a file into a set, of
+// which each by itself is valid: such as two of one family with equal matches,
+// one of the file and one that stays. prune: none that the file lacks stays.
+func CheckPut(old, file *Set, prune bool) error {
+	next := *file
+	next.Overrides = nil
+	if slices.Contains(file.Omitted, "route_classes") && !prune {
+		next.RouteClasses = old.RouteClasses
+	}
+	if !prune {
+		next.Policies = nil
+		for was, now := range pairs(byIDs(old), byIDs(file), byID) {
+			if now == nil {
+				now = was
+			}
+			next.Policies = append(next.Policies, now)
+		}
+	}
+	return next.CheckChanged(file.Policies)
+}
+
 func diffSettings(old, next *Set) (out []FieldChange) {
 	list := func(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 	classes := func(classes []RouteClass) string {

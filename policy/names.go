@@ -87,10 +87,14 @@ func checkNew(name string) error {
 	return nil
 }
 
-// checkNewNames judges the names in a policy that is new.
+// checkNewNames judges the names and routes in a policy that is new.
 func (p *Policy) checkNewNames() error {
 	for _, c := range p.Match {
-		if err := checkNew(c.Name); err != nil {
+		err := checkNew(c.Name)
+		if err == nil && c.Name == "route" && checkValue(c) == nil {
+			err = checkNewRoute(c.Value)
+		}
+		if err != nil {
 			return invalid("match."+c.Name, "%v", err)
 		}
 	}

@@ -47,11 +47,18 @@ func (e *ParseError) Error() string {
 // the name to show in errors and in Policy.Source. Every error is a *ParseError;
 // no input panics.
 func Parse(file string, data []byte) (*Set, error) {
-	s, err := parse(file, data, true)
-	if err != nil && len(data) <= smallFile {
-		return parse(file, data, false)
-	}
+	s, _, err := ParseWarn(file, data)
 	return s, err
+}
+
+// ParseWarn is Parse that also tells what is legal and likely a slip, at most 20
+// of them, each with its place as an error has it.
+func ParseWarn(file string, data []byte) (s *Set, slips []error, err error) {
+	s, slips, err = parseWarn(file, data, true)
+	if err != nil && len(data) <= smallFile {
+		return parseWarn(file, data, false)
+	}
+	return s, slips, err
 }
 
 // smallFile is the size in bytes up to which the YAML parser has the last word on
@@ -59,31 +66,40 @@ func Parse(file string, data []byte) (*Set, error) {
 // a bracket that goes on at the left margin, is an error.
 const smallFile = 256 << 10
 
-// parse is Parse; without quick, all goes through the YAML parser, at a
+// parse is parseWarn without what is only likely.
+func parse(file string, data []byte, quick bool) (*Set, error) {
+	s, _, err := parseWarn(file, data, quick)
+	return s, err
+}
+
+// parseWarn is ParseWarn; without quick, all goes through the YAML parser, at a
 // twentieth of the speed and with the same result.
-func parse(file string, data []byte, quick bool) (set *Set, err error) {
+func parseWarn(file string, data []byte, quick bool) (set *Set, slips []error, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the YAML parser, on input that its authors did not think of
-			set, err = nil, &ParseError{File: file, Reason: fmt.Sprintf("not readable as YAML: %v", p)}
+			set, slips, err = nil, nil, &ParseError{File: file, Reason: fmt.Sprintf("not readable as YAML: %v", p)}
 		}
 	}()
 	r := newReader(file)
 	if err := r.checkShape(data); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d := document{r: r, quick: quick, text: string(data)}
 	if err := d.open(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := r.set(&d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := s.checkFile(); err != nil {
-		return nil, r.locate(&d, err)
+		return nil, nil, r.locate(&d, err)
+	}
+	for _, slip := range s.slips() {
+		slips = append(slips, r.locate(&d, slip))
 	}
 	s.Policies = s.sorted()
-	return s, nil
+	return s, slips, nil
 }
 
 // checkFile judges a set that is new.
@@ -96,7 +112,17 @@ func (s *Set) checkFile() error {
 			return at(i, err)
 		}
 	}
-	return s.Validate()
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	for i, c := range s.RouteClasses {
+		for j, route := range c.Routes {
+			if err := checkNewRoute(route); err != nil {
+				return invalid(fmt.Sprintf("route_classes[%d].routes[%d]", i, j), "%v", err)
+			}
+		}
+	}
+	return nil
 }
 
 // reader turns the nodes of one file into a Set.

@@ -209,6 +209,11 @@ func validRoute(route string) bool {
 	if !ok || method == "" || !strings.HasPrefix(path, "/") {
 		return false
 	}
+	return validMethod(method)
+}
+
+// validMethod accepts what a method is made of, and the empty text.
+func validMethod(method string) bool {
 	for i := range len(method) {
 		c := method[i]
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {

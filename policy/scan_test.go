@@ -30,13 +30,14 @@ func plainly(t testing.TB, data []byte) (*Set, error) {
 func scanned() *Set {
 	full := &Policy{
 		ID: "full", Version: 7, Family: "f", Match: On("route", "GET:/*", "plan", "free"), Scope: []string{"tenant", "api_key"},
-		Limit: tokens(20, 1, 40), Cost: Cost{Default: 3},
+		Limit: tokens(20, 40, 1e9), Cost: Cost{Default: 3},
 		OnUnavailable: OnUnavailable{Mode: Open, After: time.Second, For: time.Minute, Then: Closed},
 		OnStateLoss:   2, Mode: 1, Consistency: 1, Source: "p.yaml:12",
 	}
 	return &Set{Home: []string{"tenant"}, Policies: []*Policy{
-		{ID: "bare", Scope: []string{}, Limit: tokens(1, 1, 1)}, full,
-		{ID: "slow", Scope: []string{"tenant"}, Limit: tokens(1, 1, 1), OnUnavailable: OnUnavailable{After: -1}},
+		{ID: "bare", Scope: []string{}, Limit: tokens(1, 1, 1e9)},
+		full,
+		{ID: "slow", Scope: []string{"tenant"}, Limit: tokens(1, 1, 1e9), OnUnavailable: OnUnavailable{After: -1}},
 	}}
 }
 

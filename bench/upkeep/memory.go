@@ -65,6 +65,22 @@ func resident(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d tells no RssAnon", pid)
 }
 
+// processors tells what the nodes have used of them since they began, and how
+// busy the machine was: without it times say little on a machine that is shared.
+func (b *bench) processors(what string) {
+	var line []string
+	for _, n := range b.fleet.Nodes {
+		v, err := gauge(context.Background(), n, "process_cpu_seconds_total")
+		if err != nil {
+			return
+		}
+		line = append(line, fmt.Sprintf("%s %.1f", n.Name, v))
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(load), " ")
+	b.say("  processor seconds of each node up to the end of the %s: %s; the machine's load average is %s", what, strings.Join(line, ", "), first)
+}
+
 // gauge sums a metric of a node over its labels.
 func gauge(ctx context.Context, n *fleet.Node, name string) (float64, error) {
 	sum, found := 0.0, false

@@ -40,6 +40,7 @@ func measurePolicies(ctx context.Context, b *bench) error {
 	if err := b.everywhere(ctx, begun); err != nil {
 		return err
 	}
+	b.processors("put")
 	other := filepath.Join(b.dir, "other.yaml")
 	if err := os.WriteFile(other, many(b.policies, b.size, 10), 0o644); err != nil {
 		return err
@@ -54,6 +55,7 @@ func measurePolicies(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.say("  put of 10 changed policies: %.2f s", time.Since(begun).Seconds())
+	b.processors("second put")
 	if _, err := b.memory(ctx, "at once", false); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestOverruledFollowerNeedsOneSnapshot(t *testing.T) {
 		for i := range 6 {
 			take(l, ask(uint64(i), oneOff(10), 1, 1, uint64(i+1)), time.Second)
 		}
-		l.r.relieve()
+		l.r.relieve(l.r.store.Fit())
 		first, err := l.r.store.FirstIndex()
 		if err != nil || first <= a.r.Status().Applied || first > last {
 			t.Fatalf("the leader's log begins at %d, %v; the follower has applied %d and holds entries up to %d", first, err, a.r.Status().Applied, last)

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"time"
+
 	"github.com/hashicorp/raft"
 
 	"github.com/ringlimit/ringlimit/internal/slogadapt"
@@ -50,10 +52,28 @@ func (r *Replica) bootstrap(c *raft.Config) error {
 	return raft.BootstrapCluster(c, r.store, r.store, r.snaps, r.cfg.Transport, first)
 }
 
-// relieve lets raft drop old entries: as many as the log's bound asks for, and
-// at most what the snapshot that it takes first covers.
-func (r *Replica) relieve() {
-	keep := min(r.store.Fit(), maxTrailing)
+const (
+	// logAge is for how long entries stay, if the log's bound lets them: a follower
+	// that was away for longer is sent a dump.
+	logAge = time.Minute
+	// pruneOver is the memory of a log, in bytes, below which its age does not matter.
+	pruneOver = 1 << 20
+)
+
+// stale says whether entries that nobody will ask for take memory, and if so how
+// many to keep.
+func (r *Replica) stale() (keep uint64, yes bool) {
+	if r.store.Bytes() <= pruneOver {
+		return 0, false
+	}
+	younger, older := r.store.Younger(logAge)
+	return younger, older > younger
+}
+
+// relieve lets raft drop old entries: all but so many, and at most what the
+// snapshot that it takes first covers.
+func (r *Replica) relieve(keep uint64) {
+	keep = min(keep, maxTrailing)
 	rf := r.raft.Load()
 	c := rf.ReloadableConfig()
 	if c.TrailingLogs != keep {

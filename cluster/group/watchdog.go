@@ -11,6 +11,9 @@ import (
 // monitorEvery is how often a replica looks at itself.
 const monitorEvery = 250 * time.Millisecond
 
+// pruneLooks is how many looks pass from one look at the age of the log to the next.
+const pruneLooks = 40
+
 // installsPerMinute is how many snapshots a replica may be sent before it counts
 // as caught in a loop (hashicorp/raft issue 697).
 const installsPerMinute = 6
@@ -23,6 +26,7 @@ type watchdog struct {
 	applied  uint64
 	installs int
 	minute   time.Time
+	looks    uint
 }
 
 // monitor looks after the replica until ctx ends: its log's memory, a stalled
@@ -41,6 +45,7 @@ func (r *Replica) monitor(ctx context.Context) {
 		case <-tick.C:
 		}
 		r.shorten(ctx)
+		r.prune(ctx, w)
 		r.watchStall(ctx, w)
 		r.watchInstalls(w)
 		at := r.fsm.view.load().index
@@ -55,12 +60,26 @@ func (r *Replica) monitor(ctx context.Context) {
 func (r *Replica) shorten(ctx context.Context) {
 	switch p := r.store.Pressure(); {
 	case p > 0.5:
-		short, cancel := context.WithTimeout(ctx, monitorEvery)
-		defer cancel()
-		_ = r.await(short, func() error { r.relieve(); return nil })
+		r.shortenTo(ctx, r.store.Fit())
 	case p < 0.25:
 		r.relax()
 	}
+}
+
+// prune is shorten for entries that are too old, at every so many looks.
+func (r *Replica) prune(ctx context.Context, w *watchdog) {
+	if w.looks++; w.looks%pruneLooks != 0 {
+		return
+	}
+	if keep, yes := r.stale(); yes {
+		r.shortenTo(ctx, keep)
+	}
+}
+
+func (r *Replica) shortenTo(ctx context.Context, keep uint64) {
+	short, cancel := context.WithTimeout(ctx, monitorEvery)
+	defer cancel()
+	_ = r.await(short, func() error { r.relieve(keep); return nil })
 }
 
 // watchStall acts when this replica leads and heartbeats but does not commit, or

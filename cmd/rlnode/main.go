@@ -78,7 +78,7 @@ func rootCommand() *cobra.Command {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return settle(cmd.Flags()) }
-	root.AddCommand(serveCommand(), devCommand(), checkCommand(), refundCommand(), statusCommand(), policyCommand(),
+	root.AddCommand(serveCommand(), devCommand(), checkCommand(), refundCommand(), permitCommand(), statusCommand(), policyCommand(),
 		overrideCommand(), membersCommand(), removeCommand(), simulateCommand(), benchCommand(), versionCommand())
 	return root
 }

@@ -47,13 +47,16 @@ func ifMatch(text string) (*uint64, error) {
 }
 
 // readFile reads what -f names and judges it before anybody else does.
-func readFile(stdin io.Reader, path string) (*policy.Set, []byte, error) {
-	data, err := readBytes(stdin, path)
+func readFile(stdin io.Reader, path string) (set *policy.Set, slips []string, data []byte, err error) {
+	data, err = readBytes(stdin, path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	set, err := policy.Parse(nameOf(path), data)
-	return set, data, err
+	set, warnings, err := policy.ParseWarn(nameOf(path), data)
+	for _, w := range warnings {
+		slips = append(slips, w.Error())
+	}
+	return set, slips, data, err
 }
 
 // readBytes reads what -f names.

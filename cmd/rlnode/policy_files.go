@@ -28,17 +28,22 @@ func policyValidateCommand() *cobra.Command {
 			if err := checkOutput(output, "text"); err != nil {
 				return err
 			}
-			set, data, err := readFile(cmd.InOrStdin(), file)
+			set, slips, data, err := readFile(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
 			}
+			printWarnings(cmd.ErrOrStderr(), slips)
 			if cmd.Flags().Changed("addr") {
 				if _, err := diffWithCluster(cmd.Context(), addrs, &pb.PutFileRequest{Name: nameOf(file)}, data); err != nil {
 					return err
 				}
 			}
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"valid": true, "policies": len(set.Policies)})
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Policies int      `json:"policies"`
+					Valid    bool     `json:"valid"`
+					Warnings []string `json:"warnings,omitempty"`
+				}{len(set.Policies), true, slips})
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d policies\n", nameOf(file), len(set.Policies))
 			return err
@@ -107,6 +112,9 @@ func diffWithCluster(ctx context.Context, addrs []string, first *pb.PutFileReque
 func diffWithFile(path string, next *policy.Set, prune bool) (*pb.DiffResponse, error) {
 	old, err := readPolicies(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := policy.CheckPut(old, next, prune); err != nil {
 		return nil, err
 	}
 	changes := policy.Diff(old, next)

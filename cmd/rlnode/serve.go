@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,12 +41,10 @@ func serveCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return usageError{err}
 			}
-			if policies != "" && cfg.BootstrapExpect > 0 {
+			if policies != "" {
 				if cfg.Policies, err = readPolicies(policies); err != nil {
 					return err
 				}
-			} else if policies != "" {
-				log.Info("--policies is ignored: only a node that bootstraps a cluster reads it; the cluster has its own")
 			}
 			return serve(cmd.Context(), cfg)
 		},
@@ -63,7 +62,7 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`DIR` for the control state; without it even that is in memory")
 	f.StringSliceVar(&cfg.Join, "join", nil, "gossip addresses of other nodes, `HOST:PORT,...`")
 	f.IntVar(&cfg.BootstrapExpect, "bootstrap-expect", 0, "make a cluster of `N` nodes, if none is known yet")
-	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster")
+	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster; one that exists keeps its own, and the log says where they differ")
 	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
 	f.IntVar(&cfg.ControlVoters, "control-voters", 3, "voters of the control group of a new cluster: 1, 3 or 5")
 	f.DurationVar(&replaceWait, "replace-after", 10*time.Minute, "accepted for later versions: in this one replicas move elsewhere only after rlnode remove")
@@ -88,6 +87,10 @@ func serve(ctx context.Context, cfg cluster.Config) error {
 	cfg.Logger.Info("listening", "node", cfg.Name, "version", cfg.Version, "incarnation", n.Incarnation(),
 		"grpc", a.GRPC, "peer", a.Peer, "gossip", a.Gossip, "http", a.HTTP)
 	context.AfterFunc(ctx, stop) // from here a second signal ends the process
+	var memory sync.WaitGroup
+	memory.Go(func() { giveBackMemory(ctx, cfg.Logger) })
+	defer memory.Wait() // ctx ends with the signal, or here
+	defer stop()
 	return n.Run(ctx)
 }
 

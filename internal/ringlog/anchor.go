@@ -1,6 +1,7 @@
 package ringlog
 
 import (
+	"sort"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -71,6 +72,20 @@ func (s *Store) Bytes() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.bytes
+}
+
+// Younger is how many of the present entries arrived within the last d, and how
+// many did not.
+func (s *Store) Younger(d time.Duration) (younger, older uint64) {
+	since := time.Since(s.epoch) - d
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.empty() {
+		return 0, 0
+	}
+	n := int(s.hi + 1 - s.lo)
+	k := sort.Search(n, func(i int) bool { return s.at(s.lo+uint64(i)).received > since })
+	return uint64(n - k), uint64(k)
 }
 
 // Fit is how many of the present entries, counted from the newest, take at most

@@ -19,8 +19,12 @@ func (s *Store) DeleteRange(first, last uint64) error {
 	if s.bytes <= s.bound/2 {
 		s.called = false
 	}
-	if n := len(s.ring); n > minSlots && s.hi-s.lo+1 < uint64(n/8) {
-		s.resize(n / 2)
+	n := len(s.ring)
+	for n > minSlots && s.hi+1-s.lo < uint64(n/8) {
+		n /= 2
+	}
+	if n < len(s.ring) {
+		s.resize(n)
 	}
 	return nil
 }

@@ -271,3 +271,42 @@ func BenchmarkAppendAndDrop(b *testing.B) {
 		}
 	}
 }
+
+func TestYoungerCountsByArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1<<20, nil, nil)
+		want := func(younger, older uint64) {
+			t.Helper()
+			if y, o := s.Younger(time.Minute); y != younger || o != older {
+				t.Errorf("%d younger, %d older, want %d and %d", y, o, younger, older)
+			}
+		}
+		want(0, 0)
+		for i := uint64(1); i <= 10; i++ {
+			must(t, s.StoreLog(plain(i, 1, 1)))
+			time.Sleep(10 * time.Second)
+		}
+		want(5, 5)
+		time.Sleep(time.Hour)
+		want(0, 10)
+		must(t, s.DeleteRange(1, 10))
+		want(0, 0)
+	})
+}
+
+func TestRingShrinksWithItsLog(t *testing.T) {
+	s := New(1<<30, nil, nil)
+	for i := uint64(1); i <= 100_000; i++ {
+		must(t, s.StoreLog(plain(i, 1, 0)))
+	}
+	must(t, s.DeleteRange(1, 99_990))
+	if len(s.ring) > 2*minSlots {
+		t.Errorf("a ring of %d slots for 10 entries", len(s.ring))
+	}
+	var l raft.Log
+	for i := uint64(99_991); i <= 100_000; i++ {
+		must(t, s.GetLog(i, &l))
+	}
+	must(t, s.DeleteRange(99_991, 100_000))
+	must(t, s.StoreLog(plain(100_001, 1, 0)))
+}

@@ -1,9 +1,10 @@
-package cluster
+package main
 
 import (
 	"context"
+	"log/slog"
 	"runtime/debug"
-	runtimemetrics "runtime/metrics"
+	"runtime/metrics"
 	"time"
 )
 
@@ -14,14 +15,14 @@ import (
 // burst of keys took would stay.
 const (
 	giveBackEvery = 5 * time.Second
-	giveBackOver  = 32 << 20 // bytes, beyond a quarter of what is compared with
+	giveBackOver  = 16 << 20 // bytes, beyond an eighth of what is compared with
 	quietBytes    = 16 << 20 // allocated between two looks; more is not quiet
-	giveBackAgain = 30 * time.Second
+	giveBackAgain = 20 * time.Second
 )
 
-// memoryLoop gives memory back until ctx ends. A look takes microseconds; giving
+// giveBackMemory does so until ctx ends. A look takes microseconds; giving
 // back takes a collection, beside everything else, now and then.
-func (n *Node) memoryLoop(ctx context.Context) error {
+func giveBackMemory(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(giveBackEvery)
 	defer tick.Stop()
 	var last, given footprint
@@ -30,7 +31,7 @@ func (n *Node) memoryLoop(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return
 		}
 		now := measureFootprint()
 		quiet := now.allocated-last.allocated < quietBytes
@@ -40,7 +41,7 @@ func (n *Node) memoryLoop(ctx context.Context) error {
 		}
 		debug.FreeOSMemory()
 		given, givenAt = measureFootprint(), time.Now()
-		n.log.Debug("memory given back to the system", "held", now.held, "left", given.held)
+		log.Debug("memory given back to the system", "held", now.held, "left", given.held)
 	}
 }
 
@@ -52,16 +53,16 @@ type footprint struct {
 }
 
 func measureFootprint() footprint {
-	s := []runtimemetrics.Sample{
+	s := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/gc/heap/live:bytes"},
 		{Name: "/gc/heap/allocs:bytes"},
 	}
-	runtimemetrics.Read(s)
+	metrics.Read(s)
 	value := func(i int) uint64 {
-		if s[i].Value.Kind() != runtimemetrics.KindUint64 {
+		if s[i].Value.Kind() != metrics.KindUint64 {
 			return 0 // this runtime does not tell it
 		}
 		return s[i].Value.Uint64()
@@ -71,4 +72,4 @@ func measureFootprint() footprint {
 
 // exceeds says whether so much more is held than a number of bytes that it pays
 // to give it back.
-func (f footprint) exceeds(bytes uint64) bool { return f.held > bytes+bytes/4+giveBackOver }
+func (f footprint) exceeds(bytes uint64) bool { return f.held > bytes+bytes/8+giveBackOver }
