@@ -64,6 +64,7 @@ func TestNodeWarnsOfAFileThatIsNotTheClusters(t *testing.T) {
 			}
 			s.run(n)
 			s.healthy(time.Minute)
+			time.Sleep(time.Second)
 			got := log.String()
 			if name == "" && strings.Contains(got, "--policies") || !strings.Contains(got, name) {
 				t.Errorf("%q is not in %q", name, got)

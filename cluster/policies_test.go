@@ -212,10 +212,13 @@ func TestIfMatchGuardsAgainstLostUpdates(t *testing.T) {
 		if !errors.Is(err, fault.InvalidArgument) {
 			t.Errorf("a bad file: %v", err)
 		}
-		h, err := s.nodes["c"].Policies().History(t.Context(), &pb.PolicyHistoryRequest{Id: "p"})
-		if err != nil || len(h.Versions) != 2 {
-			t.Errorf("history: %v, %v", h, err)
-		}
+		s.eventually(time.Second, func() error { // c hears of the change a moment after a
+			h, err := s.nodes["c"].Policies().History(t.Context(), &pb.PolicyHistoryRequest{Id: "p"})
+			if err == nil && len(h.Versions) != 2 {
+				err = fmt.Errorf("history: %v", h)
+			}
+			return err
+		})
 	})
 }
 

@@ -17,14 +17,16 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
 
-// changing is a file of two policies that a request falls under at once, in
-// different groups: each says in its capacity which change made it.
-func changing(tenant, region int) string {
+// changing is a file of three policies that a request falls under at once, one of
+// them in another group than the others: each says in its capacity which change
+// made it.
+func changing(change int) string {
 	return fmt.Sprintf(`home: [tenant]
 policies:
   - {id: by-region, match: {}, scope: [region], algorithm: token_bucket, amount: 1000000, window: 1s, burst: %d}
   - {id: by-tenant, match: {}, scope: [tenant], algorithm: token_bucket, amount: 1000000, window: 1s, burst: %d}
-`, 100_000_000+region, 200_000_000+tenant)
+  - {id: by-tenant-too, match: {}, scope: [tenant], algorithm: token_bucket, amount: 1000000, window: 2s, burst: %d}
+`, 100_000_000+change, 200_000_000+change, 300_000_000+change)
 }
 
 // changes is what is known of the changes and of what nodes and callers saw.
@@ -38,6 +40,8 @@ type changes struct {
 	unknown  []seen // of versions whose put has not been answered yet
 	over     atomic.Bool
 	requests atomic.Int64
+	retried  int // puts
+	between  atomic.Int64 // decisions whose limits in two groups are of the versions before and after a change
 }
 
 // seen is what one limit of a decision said.
@@ -80,7 +84,8 @@ func measureChanges(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.say("  %d changes in %.1f s beside %d decisions of 2 limits by %d callers, no error", b.changes, took.Seconds(), c.requests.Load(), b.callers)
+	b.say("  %d changes in %.1f s beside %d decisions of 3 limits in 2 groups by %d callers, no error; %d puts were tried again", b.changes, took.Seconds(), c.requests.Load(), b.callers, c.retried)
+	b.say("  in %d decisions a change came between the two groups: each limit is of one version, and the groups differ in theirs", c.between.Load())
 	return c.verdict(sent)
 }
 
@@ -97,17 +102,9 @@ func (c *changes) change(ctx context.Context, begun time.Time, sent map[uint64]i
 	}
 	for i := 1; i <= c.b.changes; i++ {
 		at := int64(time.Since(begun))
-		g, err := pb.NewPoliciesClient(conns[i%len(conns)]).PutFile(ctx)
-		if err != nil {
-			return err
-		}
-		_ = g.Send(&pb.PutFileRequest{Name: "change.yaml", File: []byte(changing(i, i)), Author: &pb.Author{Who: "upkeep"}})
-		r, err := g.CloseAndRecv()
+		r, err := c.put(ctx, conns, i)
 		if err != nil {
 			return fmt.Errorf("change %d: %w", i, err)
-		}
-		if !r.GetChanged() {
-			return fmt.Errorf("change %d changed nothing", i)
 		}
 		c.mu.Lock()
 		c.made[r.GetVersion()] = i
@@ -115,6 +112,32 @@ func (c *changes) change(ctx context.Context, begun time.Time, sent map[uint64]i
 		sent[r.GetVersion()] = at
 	}
 	return nil
+}
+
+// put makes one change, by one node after another until one has done it: on a
+// machine that is busy with other things the control group may lose its leader.
+func (c *changes) put(ctx context.Context, conns []*grpc.ClientConn, change int) (*pb.PutResponse, error) {
+	const tries = 50
+	for k := 0; ; k++ {
+		g, err := pb.NewPoliciesClient(conns[(change+k)%len(conns)]).PutFile(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_ = g.Send(&pb.PutFileRequest{Name: "change.yaml", File: []byte(changing(change)), Author: &pb.Author{Who: "upkeep"}})
+		r, err := g.CloseAndRecv()
+		switch {
+		case err == nil && !r.GetChanged() && k == 0:
+			return nil, errors.New("it changed nothing")
+		case err == nil:
+			return r, nil
+		case k == tries:
+			return nil, err
+		}
+		c.retried++
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // follow asks a node over and over which version it has.
@@ -160,16 +183,19 @@ func (c *changes) decide(ctx context.Context, i int) error {
 		}
 		c.requests.Add(1)
 		all := d.All()
-		if len(all) != 2 || !d.Allowed {
-			return fmt.Errorf("caller %d: %+v, want two limits and to be admitted", i, d)
+		if len(all) != 3 || !d.Allowed {
+			return fmt.Errorf("caller %d: %+v, want three limits and to be admitted", i, d)
+		}
+		if all[1].PolicyVersion != all[2].PolicyVersion {
+			return fmt.Errorf("caller %d: a decision of one group by versions %d and %d", i, all[1].PolicyVersion, all[2].PolicyVersion)
 		}
 		if all[0].PolicyVersion != all[1].PolicyVersion {
-			return fmt.Errorf("caller %d: a decision by versions %d and %d", i, all[0].PolicyVersion, all[1].PolicyVersion)
+			c.between.Add(1)
 		}
-		if all[0].PolicyVersion < last {
-			return fmt.Errorf("caller %d: version %d after %d", i, all[0].PolicyVersion, last)
+		if v := all[1].PolicyVersion; v < last {
+			return fmt.Errorf("caller %d: version %d after %d", i, v, last)
 		}
-		last = all[0].PolicyVersion
+		last = all[1].PolicyVersion
 		c.note(all)
 	}
 	return nil
@@ -194,10 +220,8 @@ func (c *changes) note(all []client.Answer) {
 
 // capacity is what the change made it.
 func (s seen) capacity(change int) uint64 {
-	if s.policy == "by-region" {
-		return uint64(100_000_000 + change)
-	}
-	return uint64(200_000_000 + change)
+	base := map[string]uint64{"by-region": 100_000_000, "by-tenant": 200_000_000, "by-tenant-too": 300_000_000}
+	return base[s.policy] + uint64(change)
 }
 
 // verdict judges what is left and tells how long changes took to be everywhere.

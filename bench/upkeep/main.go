@@ -43,7 +43,7 @@ type measurement struct {
 
 var measurements = []measurement{
 	{"policies", "one put of very many policies: put, diff, load, memory", "home: [tenant]\npolicies: []\n", measurePolicies},
-	{"changes", "policies changed under load: no decision mixes two versions, none is lost, when each node has it", changing(0, 0), measureChanges},
+	{"changes", "policies changed under load: no decision mixes two versions, none is lost, when each node has it", changing(0), measureChanges},
 	{"keys", "very many one-shot keys, then nothing: memory before and after", oneShot, measureKeys},
 }
 

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +29,8 @@ func (b *bench) memory(ctx context.Context, what string, collect bool) ([]memory
 	var line []string
 	for i, n := range b.fleet.Nodes {
 		if collect {
-			if err := get(ctx, "http://"+n.HTTP+"/debug/pprof/heap?gc=1", func(string) {}); err != nil {
+			profile := filepath.Join(b.dir, fmt.Sprintf("heap-%s-%s", n.Name, strings.ReplaceAll(what, " ", "-")))
+			if err := collected(ctx, n, profile); err != nil {
 				return nil, err
 			}
 			var err error
@@ -48,6 +51,26 @@ func (b *bench) memory(ctx context.Context, what string, collect bool) ([]memory
 	}
 	b.say("  MB %s: %s", what, strings.Join(line, "; "))
 	return out, nil
+}
+
+// collected makes a node collect its garbage, and keeps the profile of what is
+// alive beside its logs.
+func collected(ctx context.Context, n *fleet.Node, path string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+"/debug/pprof/heap?gc=1", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, resp.Body)
+	return errors.Join(err, f.Close())
 }
 
 // resident is the anonymous memory of a process, from /proc.

@@ -57,7 +57,7 @@ const (
 	// that was away for longer is sent a dump.
 	logAge = time.Minute
 	// pruneOver is the memory of a log, in bytes, below which its age does not matter.
-	pruneOver = 1 << 20
+	pruneOver = 128 << 10
 )
 
 // stale says whether entries that nobody will ask for take memory, and if so how
