@@ -143,3 +143,58 @@ func TestClientSeesWhatTheCapDecided(t *testing.T) {
 		}
 	})
 }
+
+// TestNoRoomInAnotherGroupGivesBackWhatWasTaken: the home group admitted, the
+// group of the user's bucket has no room: the request meets its failure mode and
+// nothing stays charged.
+func TestNoRoomInAnotherGroupGivesBackWhatWasTaken(t *testing.T) {
+	const file = `
+policies:
+  - {id: fill, match: {plan: fill}, scope: [user], amount: 5, window: 24h}
+  - {id: of-tenant, match: {plan: both}, scope: [tenant], amount: 1000, window: 24h, on_unavailable: {mode: open}}
+  - {id: of-user, match: {plan: both}, scope: [user], amount: 5, window: 24h, on_unavailable: {mode: closed}}
+`
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		set, err := policy.Parse("test.yaml", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.set = set
+		for _, name := range s.names {
+			cfg := s.config(name)
+			cfg.MaxBuckets = 300
+			n, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.run(n)
+		}
+		s.healthy(30 * time.Second)
+		old := planned("t", "old", "both")
+		if d := s.any().take(t.Context(), old).GetDecision(); !d.GetAllowed() {
+			t.Fatal(d)
+		}
+		for i := range 600 {
+			s.any().take(t.Context(), planned("t", fmt.Sprint("f", i), "fill"))
+		}
+		for i := range 20 {
+			r := s.any().take(t.Context(), planned("t", fmt.Sprint("new", i), "both"))
+			if d := r.GetDecision(); d == nil || d.Allowed || !d.Degraded || d.PolicyId != "of-user" {
+				t.Errorf("user %d: %v", i, r)
+			}
+		}
+		look := planned("t", "old", "both")
+		look.Cost = new(int64)
+		s.eventually(10*time.Second, func() error {
+			for _, l := range s.any().take(t.Context(), look).GetDecision().GetLimits() {
+				if l.GetRemaining() != l.GetLimit()-1 {
+					return fmt.Errorf("%s: %d of %d left", l.GetPolicyId(), l.GetRemaining(), l.GetLimit())
+				}
+			}
+			return nil
+		})
+		if d := s.any().take(t.Context(), old).GetDecision(); !d.GetAllowed() || d.GetDegraded() {
+			t.Errorf("an old key: %v", d)
+		}
+	})
+}

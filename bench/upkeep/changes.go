@@ -40,7 +40,7 @@ type changes struct {
 	unknown  []seen // of versions whose put has not been answered yet
 	over     atomic.Bool
 	requests atomic.Int64
-	retried  int // puts
+	retried  int          // puts
 	between  atomic.Int64 // decisions whose limits in two groups are of the versions before and after a change
 }
 
