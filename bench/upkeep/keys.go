@@ -42,7 +42,7 @@ func measureKeys(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.say("  no bucket is left after %.0f s", time.Since(begun).Seconds())
-	for time.Since(begun) < b.idle {
+	for end := time.Since(begun) + b.idle/2; time.Since(begun) < max(b.idle, end); {
 		if err := pause(ctx, 15*time.Second); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 // burst of keys took would stay.
 const (
 	giveBackEvery = 5 * time.Second
-	giveBackOver  = 16 << 20 // bytes, beyond an eighth of what is compared with
+	giveBackOver  = 8 << 20  // bytes, beyond an eighth of what is compared with
 	quietBytes    = 16 << 20 // allocated between two looks; more is not quiet
 	giveBackAgain = 20 * time.Second
 )
