@@ -23,6 +23,7 @@ type purpose int
 
 const (
 	reading  purpose = iota
+	judging          // reading, and the node reads a file first, perhaps a large one
 	changing         // stop at the first node that may have done it
 )
 
@@ -42,7 +43,7 @@ func ask[R any](ctx context.Context, addrs []string, why purpose, call func(cont
 		return none, usageError{errors.New("--addr names no node: want HOST:PORT and more after commas")}
 	}
 	timeout := readTimeout
-	if why == changing {
+	if why != reading {
 		timeout = changeTimeout
 	}
 	var errs []string
@@ -95,7 +96,7 @@ func connect(ctx context.Context, conn *grpc.ClientConn) error {
 // isFinal says whether no other node can answer better, or must not be asked.
 func isFinal(err error, why purpose) bool {
 	elsewhere := []error{fault.NotLeader, fault.NoLeader, fault.Busy, fault.NotReady, fault.Unavailable, fault.NotHeld}
-	if why == reading {
+	if why != changing {
 		elsewhere = append(elsewhere, fault.OutcomeUnknown, fault.Deadline, fault.Internal)
 	}
 	return !slices.ContainsFunc(elsewhere, func(kind error) bool { return errors.Is(err, kind) })

@@ -100,7 +100,7 @@ func policyDiffCommand() *cobra.Command {
 }
 
 func diffWithCluster(ctx context.Context, addrs []string, first *pb.PutFileRequest, file []byte) (*pb.DiffResponse, error) {
-	return ask(ctx, addrs, reading, func(ctx context.Context, c *grpc.ClientConn) (*pb.DiffResponse, error) {
+	return ask(ctx, addrs, judging, func(ctx context.Context, c *grpc.ClientConn) (*pb.DiffResponse, error) {
 		g, err := pb.NewPoliciesClient(c).Diff(ctx)
 		if err != nil {
 			return nil, err
