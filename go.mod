@@ -38,6 +38,7 @@ require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/memberlist v0.7.0
 	github.com/hashicorp/raft v1.8.0
+	github.com/klauspost/compress v1.20.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/ringlimit/ringlimit/api v0.0.0
 	github.com/ringlimit/ringlimit/client v0.0.0

@@ -89,9 +89,9 @@ func TestDeniedTogetherTakesNothing(t *testing.T) {
 	each(t, 10, 3600*sec, func(t *testing.T, g *rig, l Limit) {
 		r := Request{Home: 1}
 		for i := range uint64(3) {
-			r.Takes = append(r.Takes, Take{Slot: 1, Key: spread(i), Rule: Rule{i, 1, l}, Cost: 1})
+			r.Takes = append(r.Takes, Take{Slot: 1, Key: spread(i), Rule: Rule{Policy: i, Version: 1, Limit: l}, Cost: 1})
 		}
-		g.apply(0, Request{Home: 1, Takes: []Take{{Slot: 1, Key: spread(2), Rule: Rule{2, 1, l}, Cost: 10}}})
+		g.apply(0, Request{Home: 1, Takes: []Take{{Slot: 1, Key: spread(2), Rule: Rule{Policy: 2, Version: 1, Limit: l}, Cost: 10}}})
 		for range 1000 {
 			g.expect("one of three denies", 0, r, Denied)
 		}
@@ -214,7 +214,7 @@ func TestHomeBucketsNeverUnderCounts(t *testing.T) {
 		slot, tag := uint16(rng.IntN(4)), rng.Uint64N(500)
 		key := spread(n)
 		key.Hi = tag<<32 | key.Hi&0xffff_ffff
-		g.apply(0, Request{Home: slot, Takes: []Take{{Slot: slot, Key: key, Rule: Rule{1, 1, limit}, Cost: 1}}})
+		g.apply(0, Request{Home: slot, Takes: []Take{{Slot: slot, Key: key, Rule: Rule{Policy: 1, Version: 1, Limit: limit}, Cost: 1}}})
 		want[[2]uint64{uint64(slot), tag}]++
 	}
 	check()

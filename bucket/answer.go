@@ -11,7 +11,7 @@ func (t *Table) answer(asks []ask, uses []use, out *Results) {
 			Capacity: u.Limit.Capacity(), RetryAfter: d.retry,
 		})
 		a := &out.Answers[len(out.Answers)-1]
-		a.hold(&k.site, &u.Limit, k.view, t.judge.now)
+		a.hold(&k.site, &u.Limit, k.view, k.now)
 		if d.extra != 0 {
 			a.extend(d.extra, k.slot)
 		}

@@ -30,7 +30,7 @@ func (t *Table) Apply(index uint64, entry []byte, out *Results) error {
 		out.Reset()
 	}
 	first := len(out.Items)
-	if err := t.obey(entryKind(entry[1]), entry[entryBody:], max(stamp, t.time), out); err != nil {
+	if err := t.obey(entryKind(entry[1]), entry[entryBody:], stamp, out); err != nil {
 		return err
 	}
 	t.index = index
@@ -40,7 +40,8 @@ func (t *Table) Apply(index uint64, entry []byte, out *Results) error {
 }
 
 // obey decodes the whole body before it changes anything.
-func (t *Table) obey(kind entryKind, body []byte, now int64, out *Results) error {
+func (t *Table) obey(kind entryKind, body []byte, stamp int64, out *Results) error {
+	now := max(stamp, t.time)
 	switch kind {
 	case requestsEntry:
 		if err := t.work.requests(body); err != nil {
@@ -48,10 +49,11 @@ func (t *Table) obey(kind entryKind, body []byte, now int64, out *Results) error
 		}
 		t.gate.Lock()
 		defer t.gate.Unlock()
-		t.time = now
+		t.advance(now)
 		t.requests(out)
 		n := len(t.work.asks)
 		t.sweep(sweepPerEntry+sweepPerTake*n, recordsPerEntry+recordsPerTake*n)
+		t.clearRuins(clearPerEntry)
 	case sweepEntry:
 		r := reader{b: body}
 		n := int(min(r.uvarint(), maxSweep))
@@ -60,31 +62,32 @@ func (t *Table) obey(kind entryKind, body []byte, now int64, out *Results) error
 		}
 		t.gate.Lock()
 		defer t.gate.Unlock()
-		t.time = now
+		t.advance(now)
 		t.sweep(n, n/4)
+		t.clearRuins(max(n/2, clearPerEntry))
 	case holdEntry:
 		slots, err := t.holdSlots(body)
 		if err != nil {
 			return err
 		}
-		t.time = now
+		t.advance(now)
 		t.hold(slots)
 	case cutoverEntry:
 		rules, err := cutoverRules(body)
 		if err != nil {
 			return err
 		}
-		t.time = now
+		t.advance(now)
 		t.cutOver(rules)
 	default:
-		return fmt.Errorf("%w: kind %d", ErrVersion, kind)
+		return t.move(kind, body, stamp, now, out)
 	}
 	return nil
 }
 
 // cutoverRules decodes the body of a cutover entry.
 func cutoverRules(body []byte) ([]Rule, error) {
-	const minRule = 20
+	const minRule = 21
 	r := reader{b: body}
 	rules := make([]Rule, r.counted(r.uvarint(), MaxEntryRequests, minRule))
 	for i := range rules {
@@ -104,7 +107,7 @@ func (s *state) cutOver(rules []Rule) {
 	for _, rule := range rules {
 		u := use{Rule: rule}
 		if s.rules.stand(&u) == newerRule {
-			s.rules.refer(&u, s.time)
+			s.rules.refer(&u)
 		}
 	}
 }
@@ -125,7 +128,7 @@ func (t *Table) holdSlots(body []byte) ([]uint16, error) {
 }
 
 func (t *Table) requests(out *Results) {
-	t.judge.now = t.time
+	t.judge.group = t.time
 	jobs := t.work.jobs
 	for i := range jobs {
 		if len(jobs) > 1 && i%aheadRequests == 0 {
@@ -139,6 +142,7 @@ func (t *Table) requests(out *Results) {
 // and appends one Result to out. No permit is granted, so none is named. Of
 // another Op it says NothingToRefund.
 func (t *Table) Peek(stamp int64, r *Request, out *Results) {
+	t.judge.group = max(stamp, t.time)
 	w := &t.work
 	w.reset()
 	j := job{id: r.ID, count: len(r.Takes), home: r.Home, noNew: r.NoNewBucket}
@@ -154,9 +158,8 @@ func (t *Table) Peek(stamp int64, r *Request, out *Results) {
 		})
 	}
 	if r.Op != OpTake {
-		out.Items = append(out.Items, Result{Code: NothingToRefund, First: int32(len(out.Answers)), SlotTime: max(stamp, t.time)})
+		out.Items = append(out.Items, Result{Code: NothingToRefund, First: int32(len(out.Answers)), SlotTime: t.timeIn(r.Home)})
 		return
 	}
-	t.judge.now = max(stamp, t.time)
 	t.decide(&j, w, out, false)
 }

@@ -49,7 +49,7 @@ func filled(b *testing.B, n int) *rig {
 func benchRequest(n uint64) Request {
 	k := spread(n)
 	slot := uint16(k.Hi % 1024) // any bits will do: the leading ones choose the segment
-	return Request{Home: slot, Takes: []Take{{Slot: slot, Key: k, Rule: Rule{1, 1, unit}, Cost: 1}}}
+	return Request{Home: slot, Takes: []Take{{Slot: slot, Key: k, Rule: Rule{Policy: 1, Version: 1, Limit: unit}, Cost: 1}}}
 }
 
 // BenchmarkApply is entries of 1, 32 and 500 takes on a million buckets; ns per
@@ -188,7 +188,7 @@ func liveHeap() uint64 {
 
 // fill inserts buckets one by one and returns the longest step of growth.
 func fill(t *Table, keys int) (longest time.Duration) {
-	ref := t.rules.intern(Rule{1, 1, unit}, 0)
+	ref := t.rules.intern(Rule{Policy: 1, Version: 1, Limit: unit})
 	for i := range keys {
 		k := spread(uint64(i))
 		sl := &t.slots[k.Hi%1024]

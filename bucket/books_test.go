@@ -1,11 +1,15 @@
 package bucket
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // checkBooks recounts everything that the state keeps a count of.
 func checkBooks(t tester, tb *Table) {
 	t.Helper()
-	buckets, queued, logs := 0, 0, 0
+	buckets, queued, logs, held, ruined := 0, 0, 0, 0, 0
+	named := make([]uint32, len(tb.slots))
 	refs := make([]uint64, len(tb.rules.list))
 	for i := range tb.slots {
 		n, deepest := 0, uint8(0)
@@ -16,7 +20,7 @@ func checkBooks(t tester, tb *Table) {
 				if tb.slots[i].segment(k) != g {
 					t.Fatalf("slot %d: key in a wrong segment", i)
 				}
-				if off, ok := g.find(k); !ok || &g.buf[off] != &cell[0] {
+				if off, ok := g.find(k); tb.slots[i].state != SlotAbsent && tb.slots[i].state != SlotIncoming && (!ok || &g.buf[off] != &cell[0]) {
 					t.Fatalf("slot %d: a cell is cut off from its home", i)
 				}
 				inUse++
@@ -40,9 +44,21 @@ func checkBooks(t tester, tb *Table) {
 		}
 		buckets += n
 		queued += int(tb.slots[i].own.count)
+		switch tb.slots[i].state {
+		case SlotHeld:
+			held++
+		case SlotAbsent:
+			if !tb.empty(uint16(i)) {
+				ruined++
+			}
+		}
 	}
 	for i := range len(tb.ids.pool.pages) * pageRecords {
-		if k := kindOf(tb.ids.pool.view(uint32(i + 1))); k == clientResult || k == ownResult {
+		k := kindOf(tb.ids.pool.view(uint32(i + 1)))
+		if k != plainRecord {
+			named[le.Uint16(tb.ids.pool.view(uint32(i + 1))[recordSlot:])]++
+		}
+		if k == clientResult || k == ownResult {
 			for _, s := range tb.ids.recall(uint32(i+1), nil) {
 				refs[s.rule-1]++
 			}
@@ -53,8 +69,9 @@ func checkBooks(t tester, tb *Table) {
 			t.Fatalf("rule %d: %d refs, count %d", i+1, refs[i], tb.rules.list[i].refs)
 		}
 	}
-	if buckets != tb.buckets {
-		t.Fatalf("%d buckets, count %d", buckets, tb.buckets)
+	if buckets != tb.buckets || held != tb.held || ruined != tb.ruined || !slices.Equal(named, tb.ids.named) {
+		t.Fatalf("%d buckets, count %d; %d held, count %d; %d ruins, count %d; records %v, count %v",
+			buckets, tb.buckets, held, tb.held, ruined, tb.ruined, named, tb.ids.named)
 	}
 	if err := checkRecords(&tb.ids, queued, logs); err != nil {
 		t.Fatalf("%v", err)

@@ -2,9 +2,8 @@
 // and the table that holds a group's buckets, slot by slot.
 //
 // Nothing here knows a clock, a goroutine, a socket or a log. Times are
-// nanoseconds of group time, carried by the entry that is applied; slot time is
-// group time plus the slot's offset, which is 0 as long as slots do not move.
-// The same entries applied in the same order give byte-identical tables on every
+// nanoseconds of group time, carried by the entry that is applied, and of slot
+// time, which is group time plus the slot's offset (time.go). The same entries applied in the same order give byte-identical tables on every
 // machine.
 //
 // The way of one request: the leader's Builder writes it into an entry, the log
@@ -27,6 +26,13 @@
 // pool.go), found by linear hashing (index.go) and dropped in order of age
 // (ids.go). A Dump (dump.go) is a frozen view of all that, written while the
 // table goes on; Restore takes it over whole or not at all.
+//
+// A slot moves from table to table through the logs of both (move.go, moving.go).
+// An Export (export.go) reads it in chunks (chunk.go) while it serves; a seal stops
+// it; the rest follows, and with it its slot time, which runs on in the table that
+// adopts it (adopt.go): no stored time is rewritten, and nobody can tell that it
+// moved. What it leaves behind is cleared away step by step (clear.go). A slot whose
+// state was lost is born again, and its policies say what it counts as (loss.go).
 package bucket
 
 // Key is the identity of one bucket: a 128-bit keyed hash of the policy and the
@@ -54,6 +60,7 @@ type Rule struct {
 	Policy  uint64 // hash of the policy's id
 	Version uint64
 	Limit   Limit
+	Loss    Loss // what an absent bucket is after the state was lost
 }
 
 // Take asks one bucket for cost tokens.
@@ -133,6 +140,9 @@ const (
 	NothingToRefund             // nothing was taken under the id, or it was given back before; its take, if it comes, is denied
 	PolicyStale                 // a take names an older version of a policy than is known here; uncharged: match again
 	NoSuchPermit                // the permit was released or has expired, or never was
+	Moved                       // of a Move: the slot is as asked
+	MoveAgain                   // of a Move: a part is done, send the same again
+	MoveRefused                 // of a Move: nothing has changed
 )
 
 // Reason says why one take was denied.
@@ -162,7 +172,7 @@ type Answer struct {
 
 	Delay        int64  // LeakyBucket, admitted: ns for which the caller holds the request; MaxInt64: that long or longer
 	PermitID     uint64 // Concurrency, admitted with a cost: names the permit, unique in the slot
-	FencingToken uint64 // with PermitID: grows with every grant in the slot; the group's epoch goes before it
+	FencingToken uint64 // with PermitID: grows with every grant in the slot, over moves and births too
 }
 
 // Result is what one request gets: Answers[First:First+Count] of its Results, in the order of its takes.

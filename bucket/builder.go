@@ -203,7 +203,7 @@ func (b *Builder) rule(r *Rule) {
 func appendRule(b []byte, r *Rule) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.Policy)
 	b = binary.LittleEndian.AppendUint64(b, r.Version)
-	b = append(b, byte(r.Limit.Algorithm))
+	b = append(b, byte(r.Limit.Algorithm), byte(r.Loss))
 	b = binary.AppendUvarint(b, r.Limit.Amount)
 	b = binary.AppendUvarint(b, r.Limit.Burst)
 	return binary.AppendUvarint(b, uint64(r.Limit.Window))

@@ -132,7 +132,7 @@ func TestForeignEntryStopsTheReplica(t *testing.T) {
 	}{
 		{"empty", nil, ErrVersion},
 		{"version", edit(0, entryVersion+1), ErrVersion},
-		{"kind", edit(1, 9), ErrVersion},
+		{"kind", edit(1, 99), ErrVersion},
 		{"algorithm", (&rig{tb: t}).encode(5, other), ErrVersion},
 		{"too long", append(bytes.Clone(sound), make([]byte, MaxEntryBytes)...), ErrVersion},
 		{"count", edit(entryBody, 3), ErrMalformed},
@@ -140,7 +140,7 @@ func TestForeignEntryStopsTheReplica(t *testing.T) {
 		{"flags", edit(entryBody+4, 0x80), ErrMalformed},
 		{"op", edit(entryBody+4, 0x70), ErrMalformed},
 		{"cutover", append(CutoverEntry(1, nil), 0), ErrMalformed},
-		{"cutover of an unknown algorithm", CutoverEntry(1, []Rule{{1, 1, Limit{Algorithm: 9}}}), ErrVersion},
+		{"cutover of an unknown algorithm", CutoverEntry(1, []Rule{{Policy: 1, Version: 1, Limit: Limit{Algorithm: 9}}}), ErrVersion},
 		{"cut off", sound[:len(sound)-1], ErrMalformed},
 		{"more behind", append(bytes.Clone(sound), 0), ErrMalformed},
 		{"sweep", append(StampEntry(1, 5), 0), ErrMalformed},

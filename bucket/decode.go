@@ -204,12 +204,15 @@ func (w *work) use(r *reader) error {
 // rule reads a rule that is written out.
 func (r *reader) rule() (Rule, error) {
 	u := Rule{Policy: r.u64(), Version: r.u64()}
-	u.Limit.Algorithm = Algorithm(r.u8())
+	u.Limit.Algorithm, u.Loss = Algorithm(r.u8()), Loss(r.u8())
 	u.Limit.Amount = r.uvarint()
 	u.Limit.Burst = r.uvarint()
 	u.Limit.Window = int64(min(r.uvarint(), MaxWindow))
 	if !r.bad && !u.Limit.Algorithm.known() {
 		return u, fmt.Errorf("%w: algorithm %d", ErrVersion, uint8(u.Limit.Algorithm))
+	}
+	if !u.Loss.known() {
+		return u, fmt.Errorf("%w: loss %d", ErrVersion, uint8(u.Loss))
 	}
 	u.Limit = u.Limit.clamped()
 	return u, nil

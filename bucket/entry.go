@@ -9,6 +9,9 @@ import "encoding/binary"
 //	sweep     cells to visit, uvarint
 //	hold      count uvarint, then slots of 2 bytes
 //	cutover   count uvarint, then rules, written out
+//	adopt     slot 2 · revision 8 · slot time 8 · chunk (chunk.go)
+//	seal, unseal, own, forget, drop, birth
+//	          count uvarint, then moves, each: slot 2 · revision 8
 //
 // A request:
 //
@@ -20,10 +23,10 @@ import "encoding/binary"
 // A rule or a session is a uvarint: its number in order of first appearance in
 // this entry. The first unused number announces a new one, which follows:
 //
-//	rule     policy 8 · version 8 · algorithm 1 · amount, burst, window uvarint
+//	rule     policy 8 · version 8 · algorithm 1 · loss 1 · amount, burst, window uvarint
 //	session  session 8 · acked uvarint
 const (
-	entryVersion = 1
+	entryVersion = 2
 
 	entryStamp = 2  // offset of the stamp
 	entryBody  = 10 // offset of what depends on the kind
@@ -43,6 +46,13 @@ const (
 	sweepEntry    entryKind = 2
 	holdEntry     entryKind = 3
 	cutoverEntry  entryKind = 4
+	adoptEntry    entryKind = 5
+	sealEntry     entryKind = 6
+	unsealEntry   entryKind = 7
+	ownEntry      entryKind = 8
+	forgetEntry   entryKind = 9
+	dropEntry     entryKind = 10
+	birthEntry    entryKind = 11
 )
 
 // The bounds of an entry.

@@ -19,9 +19,13 @@ func FuzzApply(f *testing.F) {
 	f.Add(log.entry(40, 10, 3, sec))
 	f.Add(StampEntry(5, 100))
 	f.Add(HoldEntry(1<<62, []uint16{0, 2}))
-	f.Add(CutoverEntry(1<<40, []Rule{{1, 9, Limit{Algorithm: SlidingLog, Amount: 3, Window: sec}}}))
+	f.Add(CutoverEntry(1<<40, []Rule{{Policy: 1, Version: 9, Limit: Limit{Algorithm: SlidingLog, Amount: 3, Window: sec}}}))
 	everything := everyOp(f)
 	f.Add(everything)
+	for _, e := range []func(int64, []Move) []byte{SealEntry, UnsealEntry, OwnEntry, ForgetEntry, DropEntry, BirthEntry} {
+		f.Add(e(7, []Move{{1, 1}, {2, 5}}))
+	}
+	f.Add(AdoptEntry(7, Move{2, 1}, 9, emptySlot(f)))
 	sound := log.entry(20, 10, 3, sec)
 	f.Fuzz(func(t *testing.T, entry []byte) {
 		tb := NewTable(3)
@@ -55,7 +59,7 @@ func everyOp(t tester) []byte {
 	var reqs []Request
 	for i, l := range all(5, 10*sec) {
 		for v := range uint64(2) {
-			k := Take{Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{uint64(i), v, l}, Cost: 2, Shadow: v == 1}
+			k := Take{Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{Policy: uint64(i), Version: v, Limit: l}, Cost: 2, Shadow: v == 1}
 			id := own(uint64(i)<<8 | v)
 			reqs = append(reqs, Request{Home: k.Slot, ID: id, Takes: []Take{k}})
 			if v == 1 {
@@ -175,12 +179,88 @@ func FuzzRestore(f *testing.F) {
 			if !sum && !bytes.Equal(b, whole) {
 				t.Fatal("a damaged dump was taken")
 			}
-			apply(t, tb, int(min(tb.Index(), math.MaxInt-2))+1, everyOp(t)) // whatever was taken can be worked with
-			_ = tb.Apply(tb.Index()+1, StampEntry(1<<60, 1<<16), nil)
+			if next := tb.Index(); next < math.MaxUint64-2 { // whatever was taken can be worked with
+				for i, e := range [][]byte{everyOp(t), StampEntry(1<<60, 1<<16)} {
+					if err := tb.Apply(next+uint64(i)+1, e, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			return
 		}
 		if !errors.Is(err, ErrDump) || !bytes.Equal(before, dump(t, tb)) {
 			t.Fatalf("a refused dump changed the table: %v", err)
 		}
+	})
+}
+
+// FuzzAdopt changes a chunk and gives it a good checksum: no panic, and whatever
+// was adopted can be worked with, dumped and restored.
+func FuzzAdopt(f *testing.F) {
+	from := newRig(f, 3)
+	from.entry(everyOp(f))
+	from.fillSlot(30, 12)
+	from.entry(SealEntry(9*sec, []Move{{1, 1}}))
+	var chunks [][]byte
+	for e, last := from.table.Export(1, 1), false; !last; {
+		var c []byte
+		if c, last = e.Final(3000); c != nil {
+			chunks = append(chunks, c)
+		}
+	}
+	f.Add(uint16(0), []byte{1}, uint16(3), []byte{9}, 10*sec)
+	f.Add(uint16(40), []byte{0xff, 0xff, 0xff, 0xff, 0x7f}, uint16(300), []byte{9}, int64(math.MaxInt64))
+	f.Add(uint16(16), []byte{0, 0, 0, 0, 0, 0, 0, 0x80}, uint16(3), []byte{}, int64(math.MinInt64))
+	f.Fuzz(func(t *testing.T, at uint16, with []byte, at2 uint16, with2 []byte, slotTime int64) {
+		tb := NewTable(3)
+		apply(t, tb, 1, HoldEntry(0, []uint16{0, 2}))
+		apply(t, tb, 2, everyOp(t))
+		index := 2
+		next := func(e []byte) *Results {
+			index++
+			return apply(t, tb, index, e)
+		}
+		for i, c := range chunks {
+			c = bytes.Clone(c)
+			body := c[:len(c)-chunkSum]
+			copy(body[int(at)%len(body):], with)
+			if i > 0 {
+				copy(body[int(at2)%len(body):], with2)
+			}
+			le.PutUint32(c[len(body):], crc32.Checksum(body, castagnoli))
+			info, err := ParseChunk(c)
+			if err != nil {
+				if !errors.Is(err, ErrChunk) && !errors.Is(err, ErrVersion) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			next(AdoptEntry(5, Move{info.Slot % 3, 7}, slotTime, c))
+		}
+		checkBooks(t, tb)
+		next(OwnEntry(6, []Move{{1, 7}}))
+		next(everyOp(t))
+		next(CutoverEntry(7, []Rule{{Policy: 0, Version: 9, Limit: unit}, {Policy: 4, Version: 9, Limit: unit}, {Policy: 5, Version: 9, Limit: unit}}))
+		next(StampEntry(1<<50, 1<<16))
+		next(everyOp(t))
+		checkBooks(t, tb)
+		same(t, tb, restored(t, tb))
+		next(SealEntry(1<<51, []Move{{1, 8}}))
+		e := tb.Export(1, 1)
+		for n, last := 0, e.Ended(); !last; n++ {
+			var c []byte
+			if c, last = e.Final(5000); c != nil {
+				if _, err := ParseChunk(c); err != nil {
+					t.Fatalf("exported again: %v", err)
+				}
+			}
+			if n > 10_000 {
+				t.Fatal("never ends")
+			}
+		}
+		next(DropEntry(1<<51, []Move{{1, 9}}))
+		next(ForgetEntry(1<<51, []Move{{1, 8}}))
+		next(StampEntry(1<<51, 1<<16))
+		checkBooks(t, tb)
 	})
 }

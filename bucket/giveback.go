@@ -1,5 +1,7 @@
 package bucket
 
+import "math"
+
 // giveBack obeys a refund or an undo whose id stands as code says, with the
 // result n if it is Repeated.
 func (t *Table) giveBack(j *job, code Code, n uint32, out *Results) Code {
@@ -25,7 +27,7 @@ func (t *Table) giveBack(j *job, code Code, n uint32, out *Results) Code {
 	at := d.time(n)
 	for i := range v.stored {
 		s := &v.stored[i]
-		a := t.giveBackOne(s, j, at)
+		a := t.giveBackOne(s, j, t.chargedAt(j.home, s.slot, at))
 		if j.op == OpUndo {
 			s.remaining, s.reset = uint32(a.Remaining), a.ResetAfter
 		}
@@ -40,15 +42,30 @@ func (t *Table) giveBack(j *job, code Code, n uint32, out *Results) Code {
 	return Refunded
 }
 
-// giveBackOne gives back what s was charged at the time at, and answers what the
-// bucket holds then, by the newest rule.
+// chargedAt is the slot time in slot of a decision at the slot time at of home.
+// If either came from another group since, nobody knows it exactly, and it counts
+// as before all windows: too little is given back, never too much.
+func (t *Table) chargedAt(home, slot uint16, at int64) int64 {
+	if slot == home || int(slot) >= len(t.slots) {
+		return at
+	}
+	h, s := &t.slots[home], &t.slots[slot]
+	if there := s.time(shift(at, -h.offset)); at >= h.since && there >= s.since {
+		return there
+	}
+	return math.MinInt64
+}
+
+// giveBackOne gives back what s was charged at the slot time at, and answers what
+// the bucket holds then, by the newest rule.
 func (t *Table) giveBackOne(s *stored, j *job, at int64) Answer {
-	x, u, now := &t.bench.site, &t.bench.use, t.judge.now
+	x, u := &t.bench.site, &t.bench.use
 	*u = use{Rule: t.rules.version(t.rules.newestOf(s.rule)).Rule}
 	g, off, found := t.open(s.slot, s.key)
 	if !found {
-		x.raw = u.Limit.kind().blank(&u.Limit, now)
+		x.absent(&u.Rule)
 	}
+	now := x.now
 	was := t.rules.version(s.rule).Limit.Algorithm
 	if c := (credit{cost: uint64(s.cost), at: at}); found && c.cost > 0 {
 		if j.op == OpRefund && j.number > 0 {
@@ -59,6 +76,7 @@ func (t *Table) giveBackOne(s *stored, j *job, at int64) Answer {
 		}
 		u.Limit.kind().credit(x, &u.Limit, &c, now)
 		g.write(off, s.key, x.raw, u.ref)
+		t.slots[s.slot].changed(s.key)
 	}
 	a := Answer{Rule: u.Rule, Allowed: true, Capacity: u.Limit.Capacity(), Shadow: s.flags&flagShadow != 0}
 	a.hold(x, &u.Limit, u.Limit.kind().view(x, &u.Limit, now), now)
@@ -69,10 +87,11 @@ func (t *Table) giveBackOne(s *stored, j *job, at int64) Answer {
 // whose rule bench.use becomes. Not found: there is no cell.
 func (t *Table) open(slot uint16, key Key) (g *segment, off int, found bool) {
 	x, u := &t.bench.site, &t.bench.use
-	*x = site{s: &t.state, key: key, slot: slot, commit: true}
+	*x = site{s: &t.state, key: key, slot: slot, now: t.time, commit: true}
 	if !t.holds(slot) {
 		return nil, 0, false
 	}
+	x.now = t.slots[slot].time(t.time)
 	if g = t.slots[slot].segment(key); g == nil {
 		return nil, 0, false
 	}
@@ -91,10 +110,10 @@ func (s *state) renew(x *site, u *use, g *segment, off int) {
 	v := s.rules.version(n)
 	*u = use{Rule: v.Rule, ref: n}
 	if n == ref {
-		x.thaw = v.thaw
+		x.thaw = x.thawOf(v)
 		return
 	}
-	x.reprice(g, off, ref, u, s.time)
+	x.reprice(g, off, ref, u)
 }
 
 // mark keeps in mind that j's id, not seen yet, is refused.
@@ -112,12 +131,13 @@ func (t *Table) mark(j *job) Code {
 		flags = flagGiven | flagUndone
 	}
 	t.ids.setFlags(n, flags)
+	t.slots[j.home].changes++
 	return NothingToRefund
 }
 
 // permit obeys a release or a renewal.
 func (t *Table) permit(j *job, a *ask, uses []use, out *Results) Code {
-	now, u := t.judge.now, &uses[a.use]
+	u := &uses[a.use]
 	if j.op == OpRenew {
 		t.judge.permit[0] = *a
 		if !t.current(t.judge.permit[:], uses, true) {
@@ -129,10 +149,11 @@ func (t *Table) permit(j *job, a *ask, uses []use, out *Results) Code {
 		return NoSuchPermit
 	}
 	x := &t.bench.site
+	now := x.now
 	if j.op == OpRelease {
 		u = &t.bench.use
 	} else if u.ref == 0 || u.ref != t.bench.use.ref {
-		x.reprice(g, off, t.bench.use.ref, u, now)
+		x.reprice(g, off, t.bench.use.ref, u)
 	}
 	n := x.held(j.number, now)
 	if n == noRecord {
@@ -149,6 +170,7 @@ func (t *Table) permit(j *job, a *ask, uses []use, out *Results) Code {
 		code = Admitted
 	}
 	g.write(off, a.key, x.raw, u.ref)
+	t.slots[a.slot].changed(a.key)
 	answer.hold(x, &u.Limit, u.Limit.kind().view(x, &u.Limit, now), now)
 	out.Answers = append(out.Answers, answer)
 	return code

@@ -7,12 +7,13 @@ import (
 
 // The header of a dump, little endian:
 //
-//	slots 4 · time 8 · index 8 · chain 8 · cursor 4 × 5
-//	rules 4, each: policy 8 · version 8 · algorithm 1, 0: a free number · amount 4 · burst 4 · window 8 ·
-//	               began 8 · thaw 8 · idle 8 · next 4 · older 1 · aside 1
+//	slots 4 · time 8 · index 8 · chain 8 · cursor 4 × 6
+//	rules 4, each: policy 8 · version 8 · algorithm 1, 0: a free number · amount 4 · burst 4 · window 8 · loss 1 ·
+//	               began 8 · thaw 8 · idle 8 · next 4 · aside 1
 //	pages of records 4, each: used 2 · free 2 · next 2
 //	chains of the index 4 · records in them 4
-//	slots, each: held 1 · own ids: head 4, tail 4, count 4 · grants 8 · 1 + bits of dir, 0: none 1 ·
+//	slots, each: state 1 · born 1 · next chunk 4 · own ids: head 4, tail 4, count 4 · grants 8 · revision 8 · pass 8 ·
+//	             offset 8 · since 8 · birth 8 · sealed 8 · 1 + bits of dir, 0: none 1 ·
 //	             segments until dir is full, each: depth 1 · cells 4 · count 4
 
 // ErrDump is returned by Restore for a dump that is cut off, damaged, of another
@@ -20,9 +21,9 @@ import (
 var ErrDump = errors.New("bucket: unusable dump")
 
 const (
-	ruleBytes = 63
+	ruleBytes = 63 // 8+8+1+4+4+8+1 of the rule, 8+8+8+4+1
 	pageBytes = 6
-	slotBytes = 22
+	slotBytes = 75
 
 	maxRestoredCells = 1 << 26 // of one segment: 2.4 GB
 )
@@ -32,7 +33,7 @@ func (s *state) header() []byte {
 	b = le.AppendUint64(b, uint64(s.time))
 	b = le.AppendUint64(b, s.index)
 	b = le.AppendUint64(b, s.chain)
-	for _, n := range []uint32{s.cursor.slot, s.cursor.prefix, s.cursor.cell, s.cursor.record, s.cursor.rule} {
+	for _, n := range []uint32{s.cursor.slot, s.cursor.prefix, s.cursor.cell, s.cursor.record, s.cursor.rule, s.cursor.ruin} {
 		b = le.AppendUint32(b, n)
 	}
 	b = le.AppendUint32(b, uint32(len(s.rules.list)))
@@ -60,11 +61,12 @@ func (v *version) header(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(v.Limit.Amount))
 	b = le.AppendUint32(b, uint32(v.Limit.Burst))
 	b = le.AppendUint64(b, uint64(v.Limit.Window))
+	b = append(b, byte(v.Loss))
 	b = le.AppendUint64(b, uint64(v.began))
 	b = le.AppendUint64(b, uint64(v.thaw))
 	b = le.AppendUint64(b, uint64(v.idle))
 	b = le.AppendUint32(b, v.next)
-	return append(b, flag(v.older), flag(v.aside))
+	return append(b, flag(v.aside))
 }
 
 func flag(set bool) byte {
@@ -74,12 +76,15 @@ func flag(set bool) byte {
 	return 0
 }
 
+// header appends what a dump's header says of a slot.
 func (s *slot) header(b []byte) []byte {
-	b = append(b, flag(s.held))
-	b = le.AppendUint32(b, s.own.head)
-	b = le.AppendUint32(b, s.own.tail)
-	b = le.AppendUint32(b, s.own.count)
-	b = le.AppendUint64(b, s.grants)
+	b = append(b, byte(s.state), byte(s.born))
+	for _, n := range [...]uint32{s.next, s.own.head, s.own.tail, s.own.count} {
+		b = le.AppendUint32(b, n)
+	}
+	for _, n := range [...]uint64{s.grants, s.revision, s.pass, uint64(s.offset), uint64(s.since), uint64(s.birth), uint64(s.sealed)} {
+		b = le.AppendUint64(b, n)
+	}
 	if len(s.dir) == 0 {
 		return append(b, 0)
 	}
@@ -100,17 +105,19 @@ func parseHeader(b []byte, slots int) (*state, error) {
 	}
 	s := &state{slots: make([]slot, slots)}
 	s.time, s.index, s.chain = int64(r.u64()), r.u64(), r.u64()
-	s.cursor = cursor{slot: r.u32(), prefix: r.u32(), cell: r.u32(), record: r.u32(), rule: r.u32()}
+	s.cursor = cursor{slot: r.u32(), prefix: r.u32(), cell: r.u32(), record: r.u32(), rule: r.u32(), ruin: r.u32()}
 	list := make([]version, r.counted(uint64(r.u32()), len(b), ruleBytes))
 	for i := range list {
 		list[i].parse(r)
 	}
 	s.rules = newRules(list)
+	s.rules.now = s.time
+	s.ids.named = make([]uint32, slots)
 	s.ids.parse(r)
 	for i := range s.slots {
 		s.slots[i].parse(r)
 		s.buckets += s.slots[i].count
-		if s.slots[i].held {
+		if s.slots[i].state == SlotHeld {
 			s.held++
 		}
 	}
@@ -123,11 +130,11 @@ func parseHeader(b []byte, slots int) (*state, error) {
 func (v *version) parse(r *reader) {
 	v.Rule = Rule{Policy: r.u64(), Version: r.u64(), Limit: Limit{
 		Algorithm: Algorithm(r.u8()), Amount: uint64(r.u32()), Burst: uint64(r.u32()), Window: int64(r.u64()),
-	}}
+	}, Loss: Loss(r.u8())}
 	v.began, v.thaw, v.idle = int64(r.u64()), int64(r.u64()), int64(r.u64())
-	v.next, v.older, v.aside = r.u32(), r.u8() != 0, r.u8() != 0
+	v.next, v.aside = r.u32(), r.u8() != 0
 	if v.used() {
-		r.bad = r.bad || !v.Limit.Algorithm.known() || v.Limit.clamped() != v.Limit
+		r.bad = r.bad || !v.Limit.Algorithm.known() || !v.Loss.known() || v.Limit.clamped() != v.Limit
 	} else {
 		r.bad = r.bad || *v != version{}
 	}
@@ -145,7 +152,7 @@ func (r *rules) sound() bool {
 		case v.aside && v.next != 0 || int(v.next) > len(r.list):
 			return false
 		case v.next != 0:
-			if n := &r.list[v.next-1]; !n.used() || n.aside || !n.older || n.Policy != v.Policy || n.Version <= v.Version || n.began < v.began {
+			if n := &r.list[v.next-1]; !n.used() || n.aside || n.Policy != v.Policy || n.Version <= v.Version || n.began < v.began {
 				return false
 			}
 			seen++
@@ -176,9 +183,11 @@ func (d *ids) parse(r *reader) {
 }
 
 func (s *slot) parse(r *reader) {
-	s.held = r.u8() != 0
+	s.state, s.born, s.next = SlotState(r.u8()), born(r.u8()), r.u32()
 	s.own = queue{head: r.u32(), tail: r.u32(), count: r.u32()}
-	s.grants = r.u64()
+	s.grants, s.revision, s.pass = r.u64(), r.u64(), r.u64()
+	s.offset, s.since, s.birth, s.sealed = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
+	r.bad = r.bad || s.state > SlotComplete || s.born > bornSalvaged || min(s.since, s.birth, s.sealed) < 0
 	bits := int(r.u8()) - 1
 	if bits < 0 || bits > maxDepth || r.bad {
 		r.bad = r.bad || bits > maxDepth

@@ -27,6 +27,7 @@ const (
 type ids struct {
 	pool  pool
 	index index
+	named []uint32 // by slot: its records in the index; no part of a dump
 }
 
 // queue is a list of results, oldest first, linked by resultFollow.
@@ -150,7 +151,7 @@ func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 			break
 		}
 		w = max(w, seq)
-		d.pop(&q, r, now)
+		d.pop(&q, r)
 	}
 	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
 		d.free(s)
@@ -169,12 +170,12 @@ func (d *ids) expireOwn(own *queue, r *rules, now int64) {
 		if own.head == noRecord || !expired(d.time(own.head), now, Horizon) {
 			return
 		}
-		d.pop(own, r, now)
+		d.pop(own, r)
 	}
 }
 
 // pop drops the oldest result of q; its answers name their rules no longer.
-func (d *ids) pop(q *queue, r *rules, now int64) {
+func (d *ids) pop(q *queue, r *rules) {
 	n := q.head
 	c := d.pool.view(n)
 	q.head = le.Uint32(c[resultFollow:])
@@ -190,7 +191,7 @@ func (d *ids) pop(q *queue, r *rules, now int64) {
 				d.pool.give(last)
 			}
 		}
-		r.unname(getStored(at.view()).rule, now)
+		r.unname(getStored(at.view()).rule)
 	}
 	if at.n != n {
 		d.pool.give(at.n)

@@ -79,7 +79,7 @@ func TestRepeatedAnswerIsTheSame(t *testing.T) {
 		for i := range rapid.IntRange(1, 12).Draw(t, "takes") {
 			limit := limits().Draw(t, "limit")
 			r.Takes = append(r.Takes, Take{
-				Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{uint64(i), 3, limit},
+				Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{Policy: uint64(i), Version: 3, Limit: limit},
 				Cost: rapid.Uint64Range(min(1, uint64(i)), limit.Burst).Draw(t, "cost"),
 			})
 		}
@@ -107,7 +107,7 @@ func TestAllOrNothing(t *testing.T) {
 		r := Request{Home: 0}
 		for i := range rapid.IntRange(2, 6).Draw(t, "takes") {
 			r.Takes = append(r.Takes, Take{
-				Slot: uint16(i % 5 % 4), Key: spread(uint64(i % 5)), Rule: Rule{1, 1, unit}, Cost: rapid.Uint64Range(1, 400_000).Draw(t, "cost"),
+				Slot: uint16(i % 5 % 4), Key: spread(uint64(i % 5)), Rule: Rule{Policy: 1, Version: 1, Limit: unit}, Cost: rapid.Uint64Range(1, 400_000).Draw(t, "cost"),
 			})
 		}
 		left := map[Key]uint64{}
@@ -247,7 +247,7 @@ func TestSlotNotHeldIsRefused(t *testing.T) {
 	g.entry(HoldEntry(0, []uint16{1}))
 	g.expect("held", 0, takeOf(unit, 1), Admitted)
 	away, home, outside := takeOf(unit, 1), takeOf(unit, 1), takeOf(unit, 1)
-	away.Takes = append(away.Takes, Take{Slot: 2, Key: Key{3, 3}, Rule: Rule{1, 1, unit}, Cost: 1})
+	away.Takes = append(away.Takes, Take{Slot: 2, Key: Key{3, 3}, Rule: Rule{Policy: 1, Version: 1, Limit: unit}, Cost: 1})
 	home.Home = 2
 	outside.Takes[0].Slot = 40
 	for _, r := range []Request{away, home, outside} {

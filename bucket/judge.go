@@ -22,7 +22,8 @@ type verdict struct {
 
 // judge is memory for one request, reused.
 type judge struct {
-	now      int64  // ns of slot time; slots share the group's time
+	group    int64  // ns of group time
+	now      int64  // ns of slot time of the request's home
 	session  uint32 // record of the id's session
 	tallies  []tally
 	verdicts []verdict
@@ -30,10 +31,11 @@ type judge struct {
 	permit   [1]ask // of a release or a renewal
 }
 
-// decide judges one request at t.judge.now and appends its Result to out. With commit
+// decide judges one request at t.judge.group and appends its Result to out. With commit
 // it also charges, remembers the id, and obeys its acknowledgement.
 func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 	asks := w.asks[j.first : j.first+j.count]
+	t.judge.now = t.timeIn(j.home)
 	r := Result{Code: NotHeld, First: int32(len(out.Answers)), SlotTime: t.judge.now}
 	switch {
 	case !t.holdsAll(j, asks):
@@ -56,6 +58,14 @@ func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 	out.Items = append(out.Items, r)
 }
 
+// timeIn is the slot time of a slot at t.judge.group.
+func (t *Table) timeIn(slot uint16) int64 {
+	if int(slot) >= len(t.slots) {
+		return t.judge.group
+	}
+	return t.slots[slot].time(t.judge.group)
+}
+
 func (t *Table) holdsAll(j *job, asks []ask) bool {
 	if !t.holds(j.home) {
 		return false
@@ -76,7 +86,11 @@ func (t *Table) standing(j *job, commit bool) (Code, uint32) {
 		s = t.ids.acknowledge(s, &t.slots[j.home].own, &j.id, &t.rules, t.judge.now)
 	}
 	t.judge.session = s
-	return t.ids.standing(j.home, &j.id, s, j.op, t.judge.now)
+	code, n := t.ids.standing(j.home, &j.id, s, j.op, t.judge.now)
+	if sl := &t.slots[j.home]; code == Denied && sl.born != notBorn && sl.before(&j.id, t.judge.now) {
+		code = TooOld
+	}
+	return code, n
 }
 
 // fresh judges a request that was not admitted before.
@@ -90,7 +104,7 @@ func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool)
 	}
 	for i := range t.judge.tallies {
 		k := &t.judge.tallies[i]
-		if j.noNew && k.spent > 0 && k.untouched(uses, t.judge.now) {
+		if j.noNew && k.spent > 0 && k.untouched(uses) {
 			if code == Admitted && k.firm {
 				return StoreFull
 			}
@@ -113,9 +127,9 @@ func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool)
 }
 
 // untouched says whether a bucket is as good as absent.
-func (k *tally) untouched(uses []use, now int64) bool {
+func (k *tally) untouched(uses []use) bool {
 	l := &uses[k.use].Limit
-	return !k.found || l.kind().fresh(&k.site, l, now)
+	return !k.found || l.kind().fresh(&k.site, l, k.now)
 }
 
 // current says whether no take names an older version of a policy than is known
@@ -142,7 +156,7 @@ func (t *Table) current(asks []ask, uses []use, commit bool) bool {
 	}
 	for i := range asks {
 		if u := &uses[asks[i].use]; commit && t.rules.stand(u) == newerRule {
-			t.rules.refer(u, t.judge.now)
+			t.rules.refer(u)
 		}
 	}
 	return true
@@ -171,8 +185,8 @@ func (t *Table) weigh(asks []ask, uses []use, commit bool) Code {
 			d.reason, d.retry = ReasonNothingAllowed, -1
 		case need > limit.Capacity():
 			d.reason, d.retry = ReasonCostExceedsCapacity, -1
-		case need > limit.kind().room(limit, k.view, v.now):
-			d.reason, d.retry = ReasonRateLimited, limit.kind().wait(&k.site, limit, k.view, need, v.now)
+		case need > limit.kind().room(limit, k.view, k.now):
+			d.reason, d.retry = ReasonRateLimited, limit.kind().wait(&k.site, limit, k.view, need, k.now)
 		}
 		if d.reason == ReasonNone || !a.shadow {
 			k.spent += a.cost
@@ -206,7 +220,7 @@ func (t *Table) tally(a *ask, uses []use, commit bool) int {
 	v.tallies = v.tallies[:at+1]
 	k := &v.tallies[at]
 	*k = tally{use: a.use}
-	k.s, k.key, k.slot, k.commit = &t.state, a.key, a.slot, commit
+	k.s, k.key, k.slot, k.commit, k.now = &t.state, a.key, a.slot, commit, t.timeIn(a.slot)
 	t.look(k, &uses[a.use])
 	return at
 }
@@ -214,26 +228,25 @@ func (t *Table) tally(a *ask, uses []use, commit bool) int {
 // look finds k's bucket and its view at now. With commit a cell under another
 // rule is moved to u's.
 func (t *Table) look(k *tally, u *use) {
-	now := t.judge.now
 	if k.seg = t.slots[k.slot].segment(k.key); k.seg != nil {
 		k.off, k.found = k.seg.find(k.key)
 	}
 	if !k.found {
-		k.raw = u.Limit.kind().blank(&u.Limit, now)
-		k.view = u.Limit.kind().view(&k.site, &u.Limit, now)
+		k.absent(&u.Rule)
+		k.view = u.Limit.kind().view(&k.site, &u.Limit, k.now)
 		return
 	}
 	var ref uint32
 	k.raw, ref = k.seg.read(k.off)
 	switch {
 	case ref == u.ref && ref != 0:
-		k.thaw = t.rules.list[ref-1].thaw
+		k.thaw = k.thawOf(&t.rules.list[ref-1])
 	case k.commit:
-		k.reprice(k.seg, k.off, ref, u, now)
+		k.reprice(k.seg, k.off, ref, u)
 	default:
-		k.price(ref, u, now)
+		k.price(ref, u)
 	}
-	k.view = u.Limit.kind().view(&k.site, &u.Limit, now)
+	k.view = u.Limit.kind().view(&k.site, &u.Limit, k.now)
 }
 
 // charge takes from each bucket what it can afford; the tallies then hold what
@@ -246,7 +259,7 @@ func (t *Table) charge(asks []ask, uses []use, commit bool) {
 			continue
 		}
 		limit := &uses[k.use].Limit
-		k.view, d.extra = limit.kind().spend(&k.site, limit, k.view, asks[i].cost, t.judge.now)
+		k.view, d.extra = limit.kind().spend(&k.site, limit, k.view, asks[i].cost, k.now)
 	}
 	if !commit {
 		return
@@ -257,8 +270,9 @@ func (t *Table) charge(asks []ask, uses []use, commit bool) {
 		if k.spent == 0 {
 			continue
 		}
-		ref := t.rules.refer(&uses[k.use], t.judge.now)
+		ref := t.rules.refer(&uses[k.use])
 		sl := &t.slots[k.slot]
+		sl.changed(k.key)
 		if !k.found {
 			sl.insert(k.key, k.raw, ref)
 			t.entered(k.slot, k.key, ref)

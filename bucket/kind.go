@@ -68,8 +68,9 @@ type site struct {
 	key    Key
 	slot   uint16
 	commit bool  // lists may be edited
+	now    int64 // ns of slot time
 	raw    level // as in the cell
-	thaw   int64 // from the version: see version.thaw
+	thaw   int64 // from the version, in slot time: see version.thaw
 
 	floor  int64  // of a SlidingLog: entries before it are out
 	lump   uint32 // one entry of a list, or one permit, that is not made yet …

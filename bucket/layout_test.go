@@ -18,7 +18,7 @@ func TestManyBucketsEqualTheModel(t *testing.T) {
 			for range 4 {
 				n := rng.Uint64N(20_000)
 				keys = append(keys, n)
-				reqs[i].Takes = append(reqs[i].Takes, Take{Key: spread(n), Rule: Rule{1, 1, unit}, Cost: 1 + n%3})
+				reqs[i].Takes = append(reqs[i].Takes, Take{Key: spread(n), Rule: Rule{Policy: 1, Version: 1, Limit: unit}, Cost: 1 + n%3})
 			}
 		}
 		out := g.apply(0, reqs...)
@@ -41,7 +41,7 @@ func TestManyBucketsEqualTheModel(t *testing.T) {
 	}
 	checkBooks(t, g.table)
 	for n, want := range spent {
-		if _, a := g.peek(0, Request{Takes: []Take{{Key: spread(n), Rule: Rule{1, 1, unit}}}}); unit.Burst-a[0].Remaining != want {
+		if _, a := g.peek(0, Request{Takes: []Take{{Key: spread(n), Rule: Rule{Policy: 1, Version: 1, Limit: unit}}}}); unit.Burst-a[0].Remaining != want {
 			t.Fatalf("bucket %d: %d remain", n, a[0].Remaining)
 		}
 	}
@@ -53,7 +53,7 @@ func TestSweepDropsAllThatIsFresh(t *testing.T) {
 	limit := per(1, sec, 1)
 	const keys = 1000
 	for n := range uint64(keys) {
-		g.apply(0, Request{Takes: []Take{{Key: spread(n), Rule: Rule{1, 1, limit}, Cost: 1}}})
+		g.apply(0, Request{Takes: []Take{{Key: spread(n), Rule: Rule{Policy: 1, Version: 1, Limit: limit}, Cost: 1}}})
 	}
 	cells, _ := g.table.MemoryBytes()
 	g.table.cursor = cursor{}

@@ -113,8 +113,8 @@ func TestUndoAfterAcknowledgementIsTooOld(t *testing.T) {
 func TestShadowNeverDenies(t *testing.T) {
 	g := newRig(t, 2)
 	r := Request{Home: 1, ID: own(1), Takes: []Take{
-		{Slot: 1, Key: spread(1), Rule: Rule{1, 1, per(100, 3600*sec, 100)}, Cost: 1},
-		{Slot: 1, Key: spread(2), Rule: Rule{2, 1, per(1, 3600*sec, 1)}, Cost: 1, Shadow: true},
+		{Slot: 1, Key: spread(1), Rule: Rule{Policy: 1, Version: 1, Limit: per(100, 3600*sec, 100)}, Cost: 1},
+		{Slot: 1, Key: spread(2), Rule: Rule{Policy: 2, Version: 1, Limit: per(1, 3600*sec, 1)}, Cost: 1, Shadow: true},
 	}}
 	a := g.expect("both", 0, r, Admitted)
 	if !a[1].Shadow || !a[1].Allowed || a[1].Remaining != 0 || a[0].Shadow {

@@ -59,7 +59,7 @@ func (x *site) permit(units uint32, deadline int64, token uint64) {
 	le.PutUint64(c[permitKey:], x.key.Hi)
 	le.PutUint64(c[permitKey+8:], x.key.Lo)
 	le.PutUint32(c[permitUnits:], units)
-	d.index.add(&d.pool, n, nameHash(permitRecord, x.slot, id, 0))
+	d.enter(n, x.slot, nameHash(permitRecord, x.slot, id, 0))
 	x.link(n, deadline)
 	x.raw.a += units
 }

@@ -104,8 +104,15 @@ func named(c []byte, kind recordKind, slot uint16, a, b uint64) bool {
 		(!kind.hasB() || le.Uint64(c[recordB:]) == b)
 }
 
+// enter puts record n, which stands for something of a slot, into the index.
+func (d *ids) enter(n uint32, slot uint16, hash uint64) {
+	d.index.add(&d.pool, n, hash)
+	d.named[slot]++
+}
+
 // free drops record n, which stands for something, from the index and the pool.
 func (d *ids) free(n uint32) {
+	d.named[le.Uint16(d.pool.view(n)[recordSlot:])]--
 	d.index.drop(&d.pool, n, recordHash(d.pool.view(n)))
 	d.pool.give(n)
 }

@@ -17,7 +17,7 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 		q := d.queue(s)
 		if q.count >= MaxSessionResults {
 			seq := d.sequence(q.head)
-			d.pop(&q, r, now)
+			d.pop(&q, r)
 			c := d.pool.edit(s)
 			le.PutUint64(c[sessionWatermark:], max(seq, le.Uint64(c[sessionWatermark:])))
 		}
@@ -34,7 +34,7 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 func (d *ids) newSession(slot uint16, id *ID) uint32 {
 	s := d.pool.take()
 	name(d.pool.edit(s), sessionRecord, 0, slot, id.Session, id.Acked) // the watermark's place is that of b
-	d.index.add(&d.pool, s, nameHash(sessionRecord, slot, id.Session, 0))
+	d.enter(s, slot, nameHash(sessionRecord, slot, id.Session, 0))
 	return s
 }
 
@@ -54,6 +54,6 @@ func (d *ids) result(kind recordKind, slot uint16, a, b, content uint64, answers
 		}
 		putStored(d.pool.edit(at)[resultAnswer:], &answers[i])
 	}
-	d.index.add(&d.pool, n, nameHash(kind, slot, a, b))
+	d.enter(n, slot, nameHash(kind, slot, a, b))
 	return n
 }

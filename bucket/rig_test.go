@@ -75,7 +75,7 @@ func (g *rig) peek(stamp int64, r Request) (Result, []Answer) {
 }
 
 func takeOf(limit Limit, cost uint64) Request {
-	return Request{Home: 1, Takes: []Take{{Slot: 1, Key: Key{1, 1}, Rule: Rule{1, 1, limit}, Cost: cost}}}
+	return Request{Home: 1, Takes: []Take{{Slot: 1, Key: Key{1, 1}, Rule: Rule{Policy: 1, Version: 1, Limit: limit}, Cost: cost}}}
 }
 
 func per(amount uint64, window int64, burst uint64) Limit {

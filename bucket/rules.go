@@ -14,7 +14,7 @@ type version struct {
 	idle  int64  // since when refs is 0
 	refs  uint64 // cells, and answers kept in results
 	next  uint32 // number of the next newer version, 0: none known
-	older bool   // there is an older version
+	older uint32 // how many older versions have it as their next; no part of a dump
 	aside bool
 }
 
@@ -24,6 +24,8 @@ type rules struct {
 	list   []version // by number − 1; one without an algorithm is free
 	room   int       // no number ≤ room is free
 	live   int
+	now    int64             // group time of the entry that is applied
+	cuts   uint64            // how often a version got a successor; no part of a dump
 	newest map[uint64]uint32 // policy → number of its newest version
 	asides map[Rule]uint32
 }
@@ -38,6 +40,8 @@ func newRules(list []version) rules {
 			r.asides[v.Rule] = uint32(i + 1)
 		case v.next == 0:
 			r.newest[v.Policy] = uint32(i + 1)
+		case int(v.next) <= len(list):
+			list[v.next-1].older++
 		}
 		r.live++
 	}
@@ -90,20 +94,20 @@ func (r *rules) stand(u *use) standing {
 }
 
 // refer is the number of u's rule, given now if it has none.
-func (r *rules) refer(u *use, now int64) uint32 {
+func (r *rules) refer(u *use) uint32 {
 	if u.ref == 0 {
-		u.ref = r.intern(u.Rule, now)
+		u.ref = r.intern(u.Rule)
 	}
 	return u.ref
 }
 
 // intern is the number of a rule that is not stale, given now if it has none.
-func (r *rules) intern(rule Rule, now int64) uint32 {
+func (r *rules) intern(rule Rule) uint32 {
 	u := use{Rule: rule}
 	if r.stand(&u); u.ref != 0 {
 		return u.ref
 	}
-	v := version{Rule: rule, began: now, thaw: math.MinInt64, idle: now}
+	v := version{Rule: rule, began: r.now, thaw: math.MinInt64, idle: r.now}
 	was := r.newest[rule.Policy]
 	if was != 0 && r.list[was-1].Version == rule.Version {
 		v.aside = true
@@ -113,11 +117,12 @@ func (r *rules) intern(rule Rule, now int64) uint32 {
 	}
 	if was != 0 {
 		old := &r.list[was-1]
-		v.older, v.thaw = true, max(old.thaw, after(now, old.Limit.fill()))
+		v.older, v.thaw = 1, max(old.thaw, after(r.now, old.Limit.fill()))
 	}
 	n := r.give(v)
 	if was != 0 {
 		r.list[was-1].next = n
+		r.cuts++
 	}
 	r.newest[rule.Policy] = n
 	return n
@@ -143,30 +148,30 @@ func (r *rules) name(n uint32) {
 	}
 }
 
-// unname counts one less, at now.
-func (r *rules) unname(n uint32, now int64) {
+// unname counts one less.
+func (r *rules) unname(n uint32) {
 	if n == 0 || int(n) > len(r.list) {
 		return
 	}
 	v := &r.list[n-1]
 	if v.refs--; v.refs == 0 {
-		v.idle = now
+		v.idle = r.now
 	}
 }
 
 // visit forgets version n if it can: nothing names it, no older version needs it
 // to be priced, and the last that did is a horizon ago, so that whoever still
 // matches an older version is told so.
-func (r *rules) visit(n uint32, now int64) {
+func (r *rules) visit(n uint32) {
 	v := &r.list[n-1]
-	if !v.used() || v.refs > 0 || v.older || !expired(v.idle, now, Horizon) {
+	if !v.used() || v.refs > 0 || v.older > 0 || !expired(v.idle, r.now, Horizon) {
 		return
 	}
 	switch {
 	case v.aside:
 		delete(r.asides, v.Rule)
 	case v.next != 0:
-		r.list[v.next-1].older = false
+		r.list[v.next-1].older--
 	default:
 		delete(r.newest, v.Policy)
 	}

@@ -113,7 +113,7 @@ func (t *Table) remember(j *job, asks []ask, uses []use, answers []Answer) {
 		a, d := &answers[i], &v.verdicts[i]
 		k := &v.tallies[d.tally]
 		s := stored{
-			key: k.key, slot: k.slot, rule: t.rules.refer(&uses[asks[i].use], v.now),
+			key: k.key, slot: k.slot, rule: t.rules.refer(&uses[asks[i].use]),
 			remaining: uint32(a.Remaining), reset: a.ResetAfter, extra: d.extra,
 		}
 		if a.Shadow {

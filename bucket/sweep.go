@@ -16,6 +16,7 @@ type cursor struct {
 	prefix uint32 // of the segment: leading maxDepth bits of the keys
 	cell   uint32
 	record uint32
+	ruin   uint32 // see clear.go
 	rule   uint32
 }
 
@@ -35,7 +36,7 @@ func (s *state) sweepRules(n int) {
 			c.rule = 0
 		}
 		c.rule++ // the number of the rule
-		s.rules.visit(c.rule, s.time)
+		s.rules.visit(c.rule)
 	}
 }
 
@@ -43,7 +44,7 @@ func (s *state) sweepCells(n int) {
 	c := &s.cursor
 	for n > 0 {
 		sl := &s.slots[c.slot]
-		if len(sl.dir) == 0 {
+		if len(sl.dir) == 0 || sl.state != SlotHeld {
 			s.nextSlot()
 			n--
 			continue
@@ -64,10 +65,10 @@ func (s *state) sweepCells(n int) {
 
 // sweepSegment visits up to n cells of g and returns how many are left to visit.
 func (s *state) sweepSegment(sl *slot, g *segment, n int) int {
-	c := &s.cursor
+	c, now := &s.cursor, sl.time(s.time)
 	for ; n > 0 && c.cell < g.cells; n-- {
 		off := int(c.cell) * cellSize
-		if !s.sweepCell(g, off) {
+		if !s.sweepCell(sl, g, off, now) {
 			c.cell++
 		} // else another cell may be here now: look again
 	}
@@ -75,26 +76,26 @@ func (s *state) sweepSegment(sl *slot, g *segment, n int) int {
 }
 
 // sweepCell brings the cell at off to the newest version of its policy, drops it
-// if it is fresh, and reports whether it did.
-func (s *state) sweepCell(g *segment, off int) bool {
+// if it equals an absent one, and reports whether it did. now is slot time.
+func (s *state) sweepCell(sl *slot, g *segment, off int, now int64) bool {
 	raw, ref := g.read(off)
 	if ref == 0 {
 		return false
 	}
-	if v := s.rules.version(ref); v.next == 0 && v.Limit.Algorithm == TokenBucket && !v.Limit.fresh(raw, s.time) {
+	if v := s.rules.version(ref); v.next == 0 && v.Limit.Algorithm == TokenBucket && !v.Limit.fresh(raw, now) {
 		return false // most are like this
 	}
 	key, _ := g.key(off)
 	x, u := &s.bench.site, &s.bench.use
 	slot := uint16(s.cursor.slot)
-	*x = site{s: s, key: key, slot: slot, commit: true}
+	*x = site{s: s, key: key, slot: slot, now: now, commit: true}
 	s.renew(x, u, g, off)
-	k := u.Limit.kind()
-	if !k.fresh(x, &u.Limit, s.time) {
+	if !x.droppable(&u.Rule) {
 		return false
 	}
-	k.free(x)
+	u.Limit.kind().free(x)
 	g.remove(off)
+	sl.changed(key)
 	s.left(slot, key, u.ref)
 	return true
 }
@@ -131,11 +132,17 @@ func (s *state) sweepRecords(n int) {
 		}
 		c.record++ // the number of the record
 		r := p.view(c.record)
-		switch kindOf(r) {
-		case sessionRecord:
-			s.ids.settle(c.record, 0, &s.rules, s.time)
-		case ownResult:
-			s.ids.expireOwn(&s.slots[le.Uint16(r[recordSlot:])].own, &s.rules, s.time)
+		kind := kindOf(r)
+		if kind != sessionRecord && kind != ownResult {
+			continue
+		}
+		sl := &s.slots[le.Uint16(r[recordSlot:])]
+		switch {
+		case sl.state != SlotHeld:
+		case kind == sessionRecord:
+			s.ids.settle(c.record, 0, &s.rules, sl.time(s.time))
+		default:
+			s.ids.expireOwn(&sl.own, &s.rules, sl.time(s.time))
 		}
 	}
 }

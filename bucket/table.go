@@ -24,6 +24,7 @@ type state struct {
 	rules   rules
 	ids     ids
 	cursor  cursor
+	ruined  int    // absent slots that have remains; see clear.go
 	homes   sketch // of buckets
 	bench   bench
 	time    int64  // ns of group time
@@ -61,6 +62,7 @@ func NewTable(slots int, options ...Option) *Table {
 	t.slots = make([]slot, min(max(slots, 1), 1<<16))
 	t.rules = newRules(nil)
 	t.ids.index = newIndex()
+	t.ids.named = make([]uint32, len(t.slots))
 	return t
 }
 
@@ -127,21 +129,21 @@ func (s *state) entered(slot uint16, k Key, ref uint32) {
 func (s *state) left(slot uint16, k Key, ref uint32) {
 	s.slots[slot].count--
 	s.buckets--
-	s.rules.unname(ref, s.time)
+	s.rules.unname(ref)
 	if s.counting {
 		s.homes.add(slot, k, ^uint32(0))
 	}
 }
 
 func (s *state) holds(slot uint16) bool {
-	return int(slot) < len(s.slots) && s.slots[slot].held
+	return int(slot) < len(s.slots) && s.slots[slot].state == SlotHeld
 }
 
-// hold marks slots as held.
+// hold marks slots as held that no move has ever named here.
 func (s *state) hold(slots []uint16) {
 	for _, n := range slots {
-		if !s.slots[n].held {
-			s.slots[n].held = true
+		if sl := &s.slots[n]; sl.state == SlotAbsent && sl.revision == 0 && s.empty(n) {
+			s.slots[n].state = SlotHeld
 			s.held++
 		}
 	}

@@ -178,7 +178,7 @@ func TestChangedLimitEqualsOracle(t *testing.T) {
 				version++
 				o.advance(now)
 				if g.table.Rules() > 0 {
-					g.entry(CutoverEntry(now, []Rule{{1, version, limit}}))
+					g.entry(CutoverEntry(now, []Rule{{Policy: 1, Version: version, Limit: limit}}))
 					o.change(limit, max(o.thaw, after(now, old.fill())))
 				} else {
 					o = newOracle(limit, now)

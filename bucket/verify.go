@@ -34,6 +34,11 @@ func (s *state) verify() error {
 	if a.bad || a.used != s.ids.pool.used || a.inList != a.names {
 		return fmt.Errorf("%w: its records make no sense", ErrDump)
 	}
+	for i := range s.slots {
+		if s.slots[i].state == SlotAbsent && !s.empty(uint16(i)) {
+			s.ruined++
+		}
+	}
 	return nil
 }
 
@@ -80,11 +85,12 @@ func (a *audit) chains() {
 			a.used++
 			count++
 			r := a.ids.pool.view(n)
-			kind := kindOf(r)
-			if kind == plainRecord || kind > permitRecord || x.chain(recordHash(r)) != c {
+			kind, slot := kindOf(r), int(le.Uint16(r[recordSlot:]))
+			if kind == plainRecord || kind > permitRecord || slot >= len(a.slots) || x.chain(recordHash(r)) != c {
 				a.bad = true
 				return
 			}
+			a.ids.named[slot]++
 			a.named(n, kind)
 			n = le.Uint32(r[recordNext:])
 		}

@@ -12,7 +12,7 @@ func TestLoweredAndRaisedMintsNothing(t *testing.T) {
 		g.apply(sec, versioned(1, l, 600))
 		low := l
 		low.Amount, low.Burst = 10, 10
-		g.entry(CutoverEntry(sec, []Rule{{1, 2, low}}))
+		g.entry(CutoverEntry(sec, []Rule{{Policy: 1, Version: 2, Limit: low}}))
 		g.entry(StampEntry(sec, 1<<16)) // the sweep may look at it as it likes
 		a := g.apply(sec, versioned(3, l, 0)).Answers[0]
 		if a.Remaining > 400 || l.Algorithm != TokenBucket && a.Remaining != 400 {
@@ -69,7 +69,7 @@ func TestRaisedNeverDenies(t *testing.T) {
 			a.apply(now, r)
 			b.apply(now, r)
 		}
-		b.entry(CutoverEntry(now, []Rule{{1, 2, raised}}))
+		b.entry(CutoverEntry(now, []Rule{{Policy: 1, Version: 2, Limit: raised}}))
 		now += rapid.Int64Range(0, 2*old.Window).Draw(t, "wait")
 		_, was := a.peek(now, versioned(1, old, 0))
 		if _, is := b.peek(now, versioned(2, raised, 0)); is[0].Remaining < was[0].Remaining {
@@ -96,7 +96,7 @@ func TestSweepPricesAsATakeWould(t *testing.T) {
 				limit.Algorithm = was
 			}
 			version++
-			e := CutoverEntry(now, []Rule{{1, version, limit}})
+			e := CutoverEntry(now, []Rule{{Policy: 1, Version: version, Limit: limit}})
 			swept.entry(e)
 			lazy.entry(e)
 			swept.entry(StampEntry(now+rapid.Int64Range(0, limit.Window).Draw(t, "later"), 1000))
@@ -121,7 +121,7 @@ func TestSweepPricesAsATakeWould(t *testing.T) {
 func TestStaleVersionIsRefused(t *testing.T) {
 	g := newRig(t, 2)
 	g.expect("first", 0, versioned(5, unit, 1), Admitted)
-	g.entry(CutoverEntry(1, []Rule{{1, 7, per(1, sec, 5)}, {9, 9, unit}}))
+	g.entry(CutoverEntry(1, []Rule{{Policy: 1, Version: 7, Limit: per(1, sec, 5)}, {Policy: 9, Version: 9, Limit: unit}}))
 	g.expect("older", 2, versioned(5, unit, 1), PolicyStale)
 	g.expect("newer than known", 2, versioned(8, unit, 1), Admitted)
 	g.expect("older again", 2, versioned(7, per(1, sec, 5), 0), PolicyStale)
@@ -129,7 +129,7 @@ func TestStaleVersionIsRefused(t *testing.T) {
 		t.Fatalf("%d rules", g.table.Rules())
 	}
 	mixed := versioned(8, unit, 1)
-	mixed.Takes = append(mixed.Takes, Take{Slot: 1, Key: Key{5, 5}, Rule: Rule{1, 9, unit}, Cost: 1})
+	mixed.Takes = append(mixed.Takes, Take{Slot: 1, Key: Key{5, 5}, Rule: Rule{Policy: 1, Version: 9, Limit: unit}, Cost: 1})
 	g.expect("two versions at once", 2, mixed, PolicyStale)
 }
 
@@ -148,7 +148,7 @@ func TestOldRulesAreForgotten(t *testing.T) {
 			if !l.Algorithm.HasBurst() {
 				l.Burst = l.Amount
 			}
-			g.entry(CutoverEntry(int64(v), []Rule{{1, v + 2, l}}))
+			g.entry(CutoverEntry(int64(v), []Rule{{Policy: 1, Version: v + 2, Limit: l}}))
 		}
 		for i := range 300 {
 			g.entry(StampEntry(sec*int64(i), 4096))

@@ -56,15 +56,20 @@ var codeErrors = map[bucket.Code]error{
 
 // answer writes the results of one group's part. Requests with limits in other
 // groups go on to those; requests matched by policies older than the group's are
-// matched again.
+// matched again, and those for slots that it does not hold wait for who does.
 func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, epoch uint32) {
 	o := &p.outcome
-	var stale []int
+	var stale, away []int
+	var slots []uint16
 	var spreading sync.WaitGroup
 	for k, i := range p.at {
 		item := &o.Results.Items[k]
 		if item.Code == bucket.PolicyStale {
 			stale = append(stale, i)
+			continue
+		}
+		if item.Code == bucket.NotHeld {
+			away, slots = append(away, i), slotsOf(slots, &p.requests[k].Request)
 			continue
 		}
 		if item.Code == bucket.StoreFull {
@@ -80,27 +85,34 @@ func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.Str
 		d.Uncommitted = o.Uncommitted[k]
 		d.Epoch, d.Group, d.Index, d.Term, d.SlotTimeNs = epoch, p.group, o.Index, o.Term, item.SlotTime
 		answers := o.Results.Answers[item.First : item.First+item.Count]
-		if d.Allowed && p.near[k] < len(p.hits[k]) {
-			spreading.Go(func() { n.answerSpread(ctx, v, p, k, b, m, i, answers) })
+		if far := p.far(k, item.Code, answers); d.Allowed && len(far) > 0 {
+			spreading.Go(func() { n.answerSpread(ctx, v, p, k, b, m, i, answers, far) })
 			continue
 		}
-		describe(v, d, answers, p.hits[k][:p.near[k]])
+		describe(v, d, answers, p.hits[k])
 		b.results[i].Decision = d
 		n.metrics.count(d)
 	}
-	spreading.Wait()
+	if len(away) > 0 {
+		spreading.Go(func() {
+			defer n.contain(away, b)
+			n.decideElsewhere(ctx, v, b, m, away, slots)
+		})
+	}
 	if len(stale) > 0 {
 		n.matchAgain(ctx, v, b, m, stale)
 	}
+	spreading.Wait()
 }
 
-// answerSpread asks the other groups of request k, which its home admitted, and
+// answerSpread asks the other slots of request k, which its home admitted, and
 // answers for all of them.
-func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *batch, m *pb.StreamRequest, i int, near []bucket.Answer) {
-	far, err := n.spread(ctx, v, p, k)
+func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *batch, m *pb.StreamRequest, i int, near []bucket.Answer, hits []policy.Hit) {
+	defer n.contain([]int{i}, b)
+	far, err := n.spread(ctx, &p.requests[k], hits)
 	d := &b.decisions[i]
 	answers := slices.Clone(near)
-	hits := slices.Clone(p.hits[k][:p.near[k]])
+	hits = slices.Clone(p.hits[k])
 	for _, r := range far {
 		code := r.code()
 		if refusal := codeErrors[code]; err == nil && refusal != nil {
@@ -111,7 +123,6 @@ func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *bat
 		}
 		if r.err == nil {
 			answers = append(answers, r.outcome.Results.Answers...)
-			hits = append(hits, r.hits...)
 		}
 	}
 	switch {
@@ -195,16 +206,13 @@ func describe(v *view, d *pb.Decision, answers []bucket.Answer, hits []policy.Hi
 		list[i].ResetAfterNs, list[i].RetryAfterNs, list[i].DelayNs = l.ResetAfter, l.RetryAfter, l.Delay
 		list[i].PolicyId, list[i].PolicyVersion, list[i].Reason, list[i].Shadow = l.PolicyID, l.PolicyVersion, l.Reason, l.Shadow
 		if l.PermitID != 0 {
-			list[i].PermitId, list[i].FencingToken = permitOf(hits, l), fencing(d.Epoch, l.FencingToken)
+			list[i].PermitId, list[i].FencingToken = permitOf(hits, l), l.FencingToken
 		}
 	}
 	if i := decision.Permit(limits); i >= 0 {
 		d.PermitId, d.FencingToken = list[i].PermitId, list[i].FencingToken
 	}
 }
-
-// fencing puts the epoch before the counter: the token of a later epoch is always greater.
-func fencing(epoch uint32, counter uint64) uint64 { return uint64(epoch)<<40 | counter&(1<<40-1) }
 
 // permitOf is the id of a limit's permit: all that says where it is held.
 func permitOf(hits []policy.Hit, l *decision.Limit) string {

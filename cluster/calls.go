@@ -16,11 +16,16 @@ import (
 
 // The calls between nodes.
 const (
-	methodTake    = 1 // pb.StreamRequest → pb.StreamResponse: decide here or refuse
-	methodJoin    = 2 // pb.JoinRequest → pb.JoinResponse, to the control leader
-	methodPropose = 3 // an encoded control command → its index, uvarint; to the control leader
-	methodRemove  = 4 // pb.RemoveRequest → pb.RemoveResponse, to the control leader
-	methodGroup   = 5 // groupCall → groupAnswer: matched requests, for the leader of their group
+	methodTake    = 1  // pb.StreamRequest → pb.StreamResponse: decide here or refuse
+	methodJoin    = 2  // pb.JoinRequest → pb.JoinResponse, to the control leader
+	methodPropose = 3  // an encoded control command → its index, uvarint; to the control leader
+	methodRemove  = 4  // pb.RemoveRequest → pb.RemoveResponse, to the control leader
+	methodGroup   = 5  // groupCall → groupAnswer: matched requests, for the leader of their group
+	methodAdopt   = 6  // adoptCall → adopted: a chunk of a slot, for the leader of its new group
+	methodDrain   = 8  // pb.DrainRequest → pb.DrainResponse, to the control leader
+	methodUndrain = 9  // pb.UndrainRequest → pb.UndrainResponse, to the control leader
+	methodOffers  = 10 // offerCall → []offer: what a node has of slots that a new epoch lacks
+	methodRead    = 11 // readCall → readAnswer: a chunk of such a slot
 )
 
 // handleCall answers a call of another node. It runs on a goroutine of its own.
@@ -33,12 +38,24 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		return n.handleTake(ctx, body)
 	case methodGroup:
 		return n.handleGroup(ctx, body)
+	case methodAdopt:
+		return n.handleAdopt(ctx, body)
+	case methodOffers:
+		return n.handleOffers(ctx, body)
+	case methodRead:
+		return n.handleRead(ctx, body)
 	case methodJoin:
 		req := new(pb.JoinRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Join(ctx, req) })
 	case methodRemove:
 		req := new(pb.RemoveRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })
+	case methodDrain:
+		req := new(pb.DrainRequest)
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Drain(ctx, req) })
+	case methodUndrain:
+		req := new(pb.UndrainRequest)
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Undrain(ctx, req) })
 	case methodPropose:
 		index, err := n.control.ProposeRead(ctx, body)
 		return binary.AppendUvarint(nil, index), err

@@ -34,14 +34,22 @@ type Config struct {
 	Join            []string // gossip addresses of other nodes
 	BootstrapExpect int      // make a cluster of exactly this many nodes; 0: only join
 	Policies        *policy.Set
-	Slots           int // of a new cluster; 0: 1,024
-	Groups          int // of a new cluster; 0: one per node
-	ControlVoters   int // 1, 3 or 5
+	Restore         string // backup file that the new cluster is made from; then Policies and Slots are its own
+	Slots           int    // of a new cluster; 0: 1,024
+	Groups          int    // of a new cluster; 0: one per node
+	ControlVoters   int    // 1, 3 or 5
 
 	Profiling    bool          // serve /debug/pprof on Listen.HTTP
 	MaxBuckets   int           // per node, over all groups; 0: no cap
 	MaxPerTenant int           // buckets of one home, with home [tenant] of one tenant; 0: no cap
 	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
+	MoveRate     int           // bytes a second of slots that leave this node for another group; 0: 64 MB
+	// ReplaceAfter is how long a node may look dead before its replicas and its
+	// control vote are made anew elsewhere; the control leader's own counts. 0: 10 min.
+	ReplaceAfter time.Duration
+	// CheckpointInterval is how often each replica's node writes down, in DataDir, the
+	// buckets of policies with on_state_loss: salvage; 0: never.
+	CheckpointInterval time.Duration
 
 	Network         transport.Network    // nil: TCP
 	GossipTransport memberlist.Transport // nil: UDP and TCP on Listen.Gossip
@@ -50,6 +58,12 @@ type Config struct {
 
 // DefaultSlots is the number of slots of a new cluster.
 const DefaultSlots = 1024
+
+// minCheckpointInterval keeps checkpoints from being all that a node does.
+const minCheckpointInterval = time.Second
+
+// minReplaceAfter keeps a node that is slow for a moment from losing its replicas.
+const minReplaceAfter = 5 * time.Second
 
 // Validate checks c and fills in what was left out. Its errors name the flag at fault.
 func (c *Config) Validate() error {
@@ -81,11 +95,26 @@ func (c *Config) Validate() error {
 	if c.Groups < 0 || (c.BootstrapExpect > 0 && c.Groups > c.BootstrapExpect) {
 		return fmt.Errorf("--groups %d: want 1 … %d, the number of nodes", c.Groups, c.BootstrapExpect)
 	}
+	if c.Restore != "" && c.BootstrapExpect == 0 {
+		return errors.New("--restore makes a new cluster: give --bootstrap-expect too, and both to every first node")
+	}
 	if c.Slots == 0 {
 		c.Slots = DefaultSlots
 	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = 30 * time.Second
+	}
+	switch {
+	case c.ReplaceAfter == 0:
+		c.ReplaceAfter = 10 * time.Minute
+	case c.ReplaceAfter < minReplaceAfter:
+		return fmt.Errorf("--replace-after %s: want at least %s, more than a restart takes", c.ReplaceAfter, minReplaceAfter)
+	}
+	if c.CheckpointInterval < 0 || c.CheckpointInterval > 0 && c.CheckpointInterval < minCheckpointInterval {
+		return fmt.Errorf("--checkpoint-interval %s: want at least %s, or 0 for none", c.CheckpointInterval, minCheckpointInterval)
+	}
+	if c.MoveRate <= 0 {
+		c.MoveRate = 64_000_000
 	}
 	if c.Network == nil {
 		c.Network = transport.TCP{}

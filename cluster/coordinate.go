@@ -24,45 +24,65 @@ import (
 // request's own id, so that a retry after any crash finds what was done and goes
 // on: until then a charge may stand, which is stricter and never looser.
 
-// reach is the part of a request that one other group decides.
+// A part is one slot, not one group: which slots share a group changes, and a copy
+// that comes after that must find each part where it was kept.
+
+// reach is the part of a request that one other slot decides.
 type reach struct {
-	group   uint32
 	request group.Request
-	hits    []policy.Hit
 	outcome group.Outcome
 	err     error
 }
 
-// spread takes the parts of a request that lie outside its home group, after
+// far returns the hits of request k that its home's entry did not decide. For a
+// copy the stored answers say what was decided then, wherever the slots were: a
+// slot that came to the home's group since was asked on its own, and one that has
+// left it was not.
+func (p *part) far(k int, code bucket.Code, answers []bucket.Answer) []policy.Hit {
+	hits, near, home := p.hits[k], p.near[k], p.requests[k].Home
+	if code != bucket.Repeated {
+		return hits[near:]
+	}
+	if near == len(hits) && !slices.ContainsFunc(hits, func(h policy.Hit) bool { return h.Slot != home }) {
+		return nil
+	}
+	var far []policy.Hit
+	for i := range hits {
+		h := &hits[i]
+		if h.Slot != home && !slices.ContainsFunc(answers, func(a bucket.Answer) bool { return a.Rule.Policy == h.Rule.Policy }) {
+			far = append(far, *h)
+		}
+	}
+	return far
+}
+
+// spread takes the parts of a request that its home's entry did not decide, after
 // home admitted it. The answers of all are then given as one.
-func (n *Node) spread(ctx context.Context, v *view, p *part, k int) (far []*reach, err error) {
-	home := &p.requests[k]
-	for _, h := range p.hits[k][p.near[k]:] {
-		g := v.state.SlotGroup[h.Slot]
-		i := slices.IndexFunc(far, func(r *reach) bool { return r.group == g })
-		if i < 0 {
-			far = append(far, &reach{group: g, request: group.Request{
+func (n *Node) spread(ctx context.Context, home *group.Request, hits []policy.Hit) (far []*reach, err error) {
+	for i := range hits {
+		h := &hits[i]
+		k := slices.IndexFunc(far, func(r *reach) bool { return r.request.Home == h.Slot })
+		if k < 0 {
+			k = len(far)
+			far = append(far, &reach{request: group.Request{
 				Request:      bucket.Request{Home: h.Slot, ID: home.ID},
 				FirstAttempt: home.FirstAttempt,
 			}})
-			i = len(far) - 1
 		}
-		r := far[i]
-		r.request.Takes = append(r.request.Takes, decision.Take(&h))
-		r.hits = append(r.hits, h)
+		far[k].request.Takes = append(far[k].request.Takes, decision.Take(h))
 	}
 	var wg sync.WaitGroup
 	for _, r := range far {
-		wg.Go(func() { r.err = n.askGroup(ctx, v, r.group, []group.Request{r.request}, &r.outcome) })
+		wg.Go(func() { r.err = n.askSlot(ctx, &r.request, &r.outcome) })
 	}
 	wg.Wait()
-	final := false // some group will never admit this id
+	final := false // some slot will never admit this id
 	for _, r := range far {
 		switch code := r.code(); {
-		case r.err != nil:
-			err = r.err
+		case r.err != nil: // home has charged, so this is not one of "nothing was charged"
+			err = fault.New(fault.OutcomeUnknown, "admitted at home, and slot %d: %v", r.request.Home, r.err)
 		case code == bucket.PolicyStale:
-			err = fault.New(fault.PolicyStale, "group %d holds newer policies", r.group)
+			err = fault.New(fault.PolicyStale, "the group of slot %d holds newer policies", r.request.Home)
 		case code != bucket.Admitted && code != bucket.Repeated:
 			final = true
 		}
@@ -70,7 +90,7 @@ func (n *Node) spread(ctx context.Context, v *view, p *part, k int) (far []*reac
 	if !final {
 		return far, err // of an error: a retry with the same id goes on from here
 	}
-	n.undo(ctx, v, p.group, home, far)
+	n.undo(ctx, home, far)
 	return far, nil
 }
 
@@ -81,28 +101,24 @@ func (r *reach) code() bucket.Code {
 	return r.outcome.Results.Items[0].Code
 }
 
-// undo gives back what a request took at home and in the groups that admitted it.
-func (n *Node) undo(ctx context.Context, v *view, homeGroup uint32, home *group.Request, far []*reach) {
+// undo gives back what a request took at home and in the slots that admitted it.
+func (n *Node) undo(ctx context.Context, home *group.Request, far []*reach) {
 	// The decision is made: what it must give back does not end with its caller.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	type debt struct {
-		group uint32
-		slot  uint16
-	}
-	debts := []debt{{homeGroup, home.Home}}
+	debts := []uint16{home.Home}
 	for _, r := range far {
 		if code := r.code(); r.err != nil || code == bucket.Admitted || code == bucket.Repeated {
-			debts = append(debts, debt{r.group, r.request.Home})
+			debts = append(debts, r.request.Home)
 		}
 	}
 	var wg sync.WaitGroup
-	for _, d := range debts {
+	for _, slot := range debts {
 		wg.Go(func() {
-			req := []group.Request{{Request: bucket.Request{Op: bucket.OpUndo, Home: d.slot, ID: home.ID}}}
+			req := group.Request{Request: bucket.Request{Op: bucket.OpUndo, Home: slot, ID: home.ID}}
 			var out group.Outcome
 			for {
-				err := n.askGroup(ctx, v, d.group, req, &out)
+				err := n.askSlot(ctx, &req, &out)
 				if err == nil {
 					return
 				}
@@ -110,7 +126,7 @@ func (n *Node) undo(ctx context.Context, v *view, homeGroup uint32, home *group.
 				case <-time.After(20 * time.Millisecond):
 				case <-ctx.Done():
 					n.metrics.undone.Inc()
-					n.log.Warn("a charge stands: its group did not take it back in time", "group", d.group, "error", err)
+					n.log.Warn("a charge stands: its group did not take it back in time", "slot", slot, "error", err)
 					return
 				}
 			}
@@ -126,6 +142,36 @@ func temporaryID(content uint64) bucket.ID {
 	return bucket.ID{
 		Kind: bucket.OwnID, Content: content,
 		Own: bucket.Key{Hi: binary.LittleEndian.Uint64(b[:]), Lo: binary.LittleEndian.Uint64(b[8:]) | 1},
+	}
+}
+
+// askSlot decides one request whose takes are all in its home slot, in the group
+// that holds the slot: it waits while the slot is on its way. An error, also that it
+// is still not held when ctx ends, means that nothing was charged, unless its kind
+// says otherwise.
+func (n *Node) askSlot(ctx context.Context, r *group.Request, out *group.Outcome) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, elsewhereWait)
+		defer cancel()
+	}
+	slots, req := []uint16{r.Home}, *r
+	begun := time.Now()
+	for {
+		v := n.view.Load()
+		err := n.askGroup(ctx, v, v.state.SlotGroup[r.Home], []group.Request{req}, out)
+		if err == nil && out.Results.Items[0].Code != bucket.NotHeld {
+			return nil
+		}
+		if err != nil && (!errors.Is(err, fault.NotLeader) || n.view.Load() == v) {
+			return err
+		}
+		if err := n.awaitHolder(ctx, v, slots, false); err != nil {
+			return err
+		}
+		if req.ID.AgeNanos = r.ID.AgeNanos; req.ID.Kind == bucket.ClientID {
+			req.ID.AgeNanos += uint64(time.Since(begun))
+		}
 	}
 }
 
@@ -184,6 +230,21 @@ func (n *Node) handleGroup(ctx context.Context, body []byte) ([]byte, error) {
 	v := n.view.Load()
 	if !v.placed() {
 		return nil, fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
+	}
+	var slots []uint16
+	for i := range c.Requests {
+		slots = slotsOf(slots, &c.Requests[i].Request)
+	}
+	for _, slot := range slots {
+		if int(slot) >= len(v.state.SlotGroup) {
+			return nil, fault.New(fault.InvalidArgument, "slot %d of %d", slot, len(v.state.SlotGroup))
+		}
+	}
+	if here, held := v.holder(slots); here && !held {
+		wait, cancel := context.WithTimeout(ctx, remoteWait)
+		_ = n.awaitHolder(wait, v, slots, true)
+		cancel()
+		v = n.view.Load()
 	}
 	g, ok := v.state.Group(c.Group)
 	replica := v.replicas[c.Group]

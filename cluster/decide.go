@@ -134,21 +134,20 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	return nil
 }
 
-// place finds where a request is decided: at its home if any of its buckets
-// lives there, else where its first bucket does. It moves the hits that are
-// decided there to the front and counts them. hits are not empty.
+// place finds where a request is decided: in the slot of its home if any of its
+// buckets lives there, else in that of its first bucket, policies in id order. Which
+// slot that is must not depend on the placement: its result is kept there, and
+// found again by a copy that comes after a slot has moved. It moves the hits that
+// the group of that slot decides to the front and counts them. hits are not empty.
 func (v *view) place(req *policy.Request, hits []policy.Hit) (home uint16, hash uint64, near int) {
 	home, hash, ok := v.index.Home(req)
-	if ok {
-		near = nearby(v, hits, home)
-	} else {
+	if !ok {
 		hash = hits[0].Key.Lo
 	}
-	if near == 0 {
+	if !ok || !slices.ContainsFunc(hits, func(h policy.Hit) bool { return h.Slot == home }) {
 		home = hits[0].Slot
-		near = nearby(v, hits, home)
 	}
-	return home, hash, near
+	return home, hash, nearby(v, hits, home)
 }
 
 // nearby moves the hits that the group of slot decides to the front, both parts
@@ -218,11 +217,7 @@ func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, 
 	var wg sync.WaitGroup
 	for i := range parts {
 		wg.Go(func() {
-			defer func() {
-				if fate := recover(); fate != nil {
-					n.panicked(&parts[i], b, fate)
-				}
-			}()
+			defer n.contain(slices.Clone(parts[i].at), b)
 			n.decidePart(ctx, v, &parts[i], b, m)
 		})
 	}
@@ -230,16 +225,23 @@ func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, 
 }
 
 func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest) {
-	g, _ := v.state.Group(p.group)
-	p.refuseOlder(b, m, g.Epoch)
-	if len(p.at) == 0 {
-		return
-	}
 	replica := v.replicas[p.group]
 	if replica != nil && (b.forwarded || replica.Serving()) {
+		if at, slots := p.setAside(v, replica); len(at) > 0 {
+			var wait sync.WaitGroup
+			defer wait.Wait()
+			wait.Go(func() {
+				defer n.contain(at, b)
+				n.decideElsewhere(ctx, v, b, m, at, slots)
+			})
+			if len(p.at) == 0 {
+				return
+			}
+		}
 		err := replica.Take(ctx, p.requests, &p.outcome)
 		switch {
 		case err == nil:
+			g, _ := v.state.Group(p.group)
 			n.answer(ctx, v, p, b, m, g.Epoch)
 			return
 		case errors.Is(err, group.ErrTooBig) && len(p.at) > 1:
@@ -260,21 +262,6 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 	n.forward(ctx, v, p, b, m)
 }
 
-// refuseOlder fails copies first sent to an earlier epoch of the group: what
-// was decided then is not known any more.
-func (p *part) refuseOlder(b *batch, m *pb.StreamRequest, epoch uint32) {
-	keep := 0
-	for k, i := range p.at {
-		if e := m.Requests[i].GetSent().GetEpoch(); e != 0 && e < epoch {
-			b.fail(i, fault.New(fault.TooOld, "first sent in epoch %d, the group is in epoch %d", e, epoch))
-			continue
-		}
-		p.at[keep], p.requests[keep], p.hits[keep], p.near[keep] = i, p.requests[k], p.hits[k], p.near[k]
-		keep++
-	}
-	p.at, p.requests, p.hits, p.near = p.at[:keep], p.requests[:keep], p.hits[:keep], p.near[:keep]
-}
-
 // halves are two parts that together ask what p asks.
 func (p *part) halves() []*part {
 	k := len(p.at) / 2
@@ -290,9 +277,15 @@ func (p *part) fail(b *batch, err error) {
 	}
 }
 
-// panicked contains a panic of one part: the others, and the process, go on. What
-// it had done by then is not known.
-func (n *Node) panicked(p *part, b *batch, fate any) {
-	n.log.Error("panic while deciding", "group", p.group, "panic", fate, "stack", string(debug.Stack()))
-	p.fail(b, fault.New(fault.OutcomeUnknown, "the node failed while deciding"))
+// contain, deferred, keeps a panic to the requests at positions at: the others, and
+// the process, go on. What had been done for them by then is not known.
+func (n *Node) contain(at []int, b *batch) {
+	fate := recover()
+	if fate == nil {
+		return
+	}
+	n.log.Error("panic while deciding", "panic", fate, "stack", string(debug.Stack()))
+	for _, i := range at {
+		b.fail(i, fault.New(fault.OutcomeUnknown, "the node failed while deciding"))
+	}
 }

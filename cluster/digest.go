@@ -32,7 +32,7 @@ type replicaDigest struct {
 	serving       bool // leads, has applied everything before its term, and answers
 	buckets, held uint64
 	time          int64    // group time, ns
-	voters        []uint64 // serials in the raft configuration; only from the leader
+	voters        []uint64 // serials: applied, from the leader; from others of the newest configuration in their log
 }
 
 func appendDigest(b []byte, d *digest) []byte {

@@ -31,9 +31,31 @@ func (n *Node) forward(ctx context.Context, v *view, p *part, b *batch, m *pb.St
 		p.fail(b, err)
 		return
 	}
+	var away []int
+	var slots []uint16
 	for k, i := range p.at {
 		b.pointers[i] = results[k]
+		if n.elsewhere(v, p.group, results[k].GetError()) {
+			b.pointers[i] = &b.results[i]
+			away, slots = append(away, i), slotsOf(slots, &p.requests[k].Request)
+		}
 	}
+	if len(away) > 0 {
+		n.decideElsewhere(ctx, v, b, m, away, slots)
+	}
+}
+
+// elsewhere says whether an answer to what was forwarded by v means that the slot
+// has another group, or will have: uncharged, and to be asked anew.
+func (n *Node) elsewhere(v *view, group uint32, e *pb.Error) bool {
+	switch e.GetCode() {
+	case pb.Code_CODE_NOT_HELD:
+		return true
+	case pb.Code_CODE_NOT_LEADER:
+		hint := e.GetLeader()
+		return hint != nil && hint.GetGroup() != group || n.view.Load() != v
+	}
+	return false
 }
 
 func (n *Node) callTake(ctx context.Context, node string, m *pb.StreamRequest) ([]*pb.Result, error) {

@@ -38,7 +38,8 @@ type hosted struct {
 	broken    atomic.Pointer[error] // why it must be replaced by a fresh one
 	stop      context.CancelFunc
 	steps     stepper
-	replacing bool // used by lead only
+	recut     atomic.Bool // slots came: all policies are to be made effective again
+	replacing bool        // used by lead only
 }
 
 func newHosts(n *Node) *hosts {
@@ -89,6 +90,9 @@ func (h *hosts) follow(ctx context.Context, g *errgroup.Group) {
 			}
 		}
 	}
+	for id := range h.survivors(s) {
+		wanted[id] = true
+	}
 	for _, x := range h.all() {
 		if !wanted[x.id] {
 			h.n.log.Info("replica is no longer wanted here", "replica", x.id)
@@ -96,6 +100,20 @@ func (h *hosts) follow(ctx context.Context, g *errgroup.Group) {
 		}
 	}
 	h.n.refreshView()
+}
+
+// survivors are the ids of replicas here of epochs that were given up, from which
+// a new epoch may still salvage. They lead nothing any more: they run on to be read.
+func (h *hosts) survivors(s *control.State) map[string]bool {
+	ids := make(map[string]bool)
+	for _, g := range s.Groups {
+		for _, v := range g.Survivors {
+			if v.Node == h.n.self.name && v.Incarnation == h.n.self.incarnation {
+				ids[control.Group{ID: g.ID, Epoch: v.Epoch}.ReplicaID(v.Replica)] = true
+			}
+		}
+	}
+	return ids
 }
 
 func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, grp control.Group, r control.Replica) error {

@@ -75,7 +75,7 @@ func (n *Node) resolve(name string) (string, bool) {
 
 // joinLoop makes this process a registered member: it asks a node of a known
 // cluster, or bootstraps one when it is the one to do so. It returns an error
-// only when the cluster refuses this node.
+// only when the cluster refuses this node, and nil once this node has left.
 func (n *Node) joinLoop(ctx context.Context) error {
 	announced := ""
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
@@ -85,12 +85,16 @@ func (n *Node) joinLoop(ctx context.Context) error {
 			}
 			announced = id
 		}
-		if (!n.registered() || n.forgotten()) && !n.stopping.Load() {
-			if err := n.tryJoin(ctx); err != nil {
-				return err
-			}
+		err := n.stayRegistered(ctx)
+		if errors.Is(err, errLeft) {
+			n.log.Info("drained: this node has left the cluster, and ends")
+			close(n.left)
+			return nil
 		}
-		if n.cfg.Policies != nil && n.registered() {
+		if err != nil {
+			return err
+		}
+		if n.cfg.Policies != nil && n.cfg.Restore == "" && n.registered() {
 			n.compareWithFile()
 			n.cfg.Policies = nil // of no use any more, and perhaps large
 		}
@@ -101,6 +105,20 @@ func (n *Node) joinLoop(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// errLeft is returned when this process was drained and has left.
+var errLeft = errors.New("this node has left the cluster")
+
+// stayRegistered joins if this process is not registered, or may not be any more.
+func (n *Node) stayRegistered(ctx context.Context) error {
+	if n.hasLeft() {
+		return errLeft
+	}
+	if n.stopping.Load() || n.registered() && !n.forgotten() {
+		return nil
+	}
+	return n.tryJoin(ctx)
 }
 
 // rememberCluster keeps the id on disk and tells it to others.
@@ -143,6 +161,8 @@ func (n *Node) tryJoin(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, errLeft):
+			return err
 		case errors.Is(err, fault.Conflict):
 			return fmt.Errorf("cannot join: %w", err)
 		default:
@@ -207,14 +227,7 @@ func (n *Node) found(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if n.control.State().ClusterID == "" {
-		secrets := make([]byte, 32)
-		_, _ = rand.Read(secrets) // never fails
-		err := n.control.Propose(ctx, control.Found{
-			ClusterID: randomID(), Secret: secrets[:16], RoutingKey: secrets[16:],
-			Slots: n.cfg.Slots, Groups: n.cfg.Groups, Expect: max(1, n.cfg.BootstrapExpect),
-			Voters: n.cfg.ControlVoters, Policies: n.cfg.Policies,
-		})
-		if err != nil {
+		if err := n.control.Propose(ctx, n.foundation()); err != nil {
 			n.log.Warn("cannot found the cluster yet", "error", err)
 			return nil
 		}
@@ -224,6 +237,20 @@ func (n *Node) found(ctx context.Context) error {
 		return fmt.Errorf("cannot register: %w", err)
 	}
 	return nil
+}
+
+// foundation is the first command of a new cluster.
+func (n *Node) foundation() control.Command {
+	if n.backup != nil {
+		return n.refoundation()
+	}
+	secrets := make([]byte, 32)
+	_, _ = rand.Read(secrets) // never fails
+	return control.Found{
+		ClusterID: randomID(), Secret: secrets[:16], RoutingKey: secrets[16:],
+		Slots: n.cfg.Slots, Groups: n.cfg.Groups, Expect: max(1, n.cfg.BootstrapExpect),
+		Voters: n.cfg.ControlVoters, Policies: n.cfg.Policies,
+	}
 }
 
 func (n *Node) asNode() control.Node {
@@ -247,11 +274,14 @@ func (n *Node) askToJoin(ctx context.Context, addr string) error {
 	}
 	defer conn.Close()
 	a := n.self.advertise
-	_, err = pb.NewClusterClient(conn).Join(ctx, &pb.JoinRequest{
+	r, err := pb.NewClusterClient(conn).Join(ctx, &pb.JoinRequest{
 		Name: n.self.name, Directory: n.self.directory, Incarnation: n.self.incarnation,
 		Grpc: a.GRPC, Peer: a.Peer, Gossip: a.Gossip, Http: a.HTTP, Zone: n.cfg.Zone,
-		ClusterId: n.clusterID(), FormatMax: formatMax,
+		ClusterId: n.clusterID(), FormatMax: formatMax, Backup: n.backupID(),
 	})
+	if r.GetLeft() {
+		return errLeft
+	}
 	return fault.FromStatus(err)
 }
 
@@ -266,8 +296,14 @@ func (n *Node) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, e
 		return nil, fault.New(fault.Conflict, "node %s belongs to cluster %s, this is cluster %s: clusters never merge; "+
 			"start it with an empty data directory to join this one", r.GetName(), r.GetClusterId(), own)
 	}
+	if err := n.mayRestore(r); err != nil {
+		return nil, err
+	}
 	if !n.control.Leads() {
 		return callLeader(ctx, n, methodJoin, r, new(pb.JoinResponse))
+	}
+	if node, ok := n.control.State().Node(r.GetName()); ok && left(node, r.GetIncarnation()) {
+		return &pb.JoinResponse{ClusterId: own, Left: true}, nil
 	}
 	if err := n.admit(ctx, r); err != nil {
 		return nil, err

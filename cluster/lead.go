@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
+	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/policy"
@@ -12,18 +16,26 @@ import (
 // stepEvery is how often the leader of a group compares it with the control state.
 const stepEvery = 100 * time.Millisecond
 
+// stepTime is how long one step may take.
+const stepTime = 10 * time.Second
+
 // stepper remembers what one replica's leader duty has done.
 type stepper struct {
 	lastLog time.Time
 	cut     *policy.Set // the policies that the group has cut over to, in this leadership
 	term    uint64      // of that leadership
+
+	salvager salvager // of the slots that a new epoch has yet to hold
 }
 
 // lead does the duties of a group's leader for one replica, whenever it leads:
-// forming the group, taking hold of its slots, and the small steps that bring
-// the raft configuration in line with the control state. Any leader resumes
+// forming the group, taking hold of its slots, moving them, and the small steps that
+// bring the raft configuration in line with the control state. Any leader resumes
 // where another stopped: all that is done is read from the two states.
 func (n *Node) lead(ctx context.Context, x *hosted) {
+	var moves sync.WaitGroup
+	defer moves.Wait()
+	moves.Go(func() { n.runMoves(ctx, x) })
 	tick := time.NewTicker(stepEvery)
 	defer tick.Stop()
 	for {
@@ -55,26 +67,87 @@ func (n *Node) step(ctx context.Context, x *hosted, st *group.Status) error {
 	if !ok || g.Epoch != x.parsed.Epoch {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	runs := ctx
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	if !g.Formed {
 		// Only after this may slots be held: a group that never formed may be made anew.
 		return n.propose(ctx, control.Form{Group: g.ID, Epoch: g.Epoch})
 	}
-	if st.HeldSlots == 0 && s.CountSlots(g.ID) > 0 {
-		return x.replica.Hold(ctx, s.SlotsOf(g.ID))
+	done, err := n.stepSlots(ctx, x, s, g, st)
+	if len(g.Births) > 0 {
+		// Slots may wait for long for what they begin with. Replicas do not wait for them.
+		return errors.Join(err, n.tend(runs, x, s, g, st))
 	}
+	if !done || err != nil {
+		return err
+	}
+	return n.tend(ctx, x, s, g, st)
+}
+
+// tend takes the next step of policies and replicas.
+func (n *Node) tend(ctx context.Context, x *hosted, s *control.State, g control.Group, st *group.Status) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
 	if err := n.stepPolicies(ctx, x, s, st); err != nil {
 		return err
 	}
 	return n.stepReplicas(ctx, x.replica, s, g, st)
 }
 
+// stepSlots makes the group hold the slots that no move brings: those of the first
+// placement, and in a new epoch those of the epoch that was lost. It says whether
+// there was nothing to do.
+func (n *Node) stepSlots(ctx context.Context, x *hosted, s *control.State, g control.Group, st *group.Status) (done bool, err error) {
+	if len(g.Births) > 0 {
+		return false, n.stepEpoch(ctx, x, s, g, st.Term)
+	}
+	if st.HeldSlots >= s.CountSlots(g.ID) {
+		return true, nil
+	}
+	initial := x.replica.Untouched(s.Initial(g))
+	if len(initial) == 0 {
+		return true, nil
+	}
+	err = x.replica.Hold(ctx, initial)
+	n.views.fire()
+	return false, err
+}
+
+// birthBatch is how many slots begin by one entry.
+const birthBatch = 256
+
+// stepBirths lets slots begin whose state was lost with the last epoch, and reports
+// those that have begun.
+func (n *Node) stepBirths(ctx context.Context, x *hosted, g control.Group) error {
+	var due []bucket.Move
+	var born []uint16
+	for _, slot := range g.Births {
+		switch info, ok := x.replica.Slot(slot); {
+		case !ok:
+			return fault.NotLeader
+		case info.State == bucket.SlotHeld:
+			born = append(born, slot)
+		case len(due) < birthBatch:
+			due = append(due, bucket.Move{Slot: slot, Revision: g.BirthRevision})
+		}
+	}
+	if len(due) > 0 {
+		if _, err := x.replica.Birth(ctx, due); err != nil {
+			return err
+		}
+		n.log.Warn("slots begin without what they held", "group", g.ID, "epoch", g.Epoch, "slots", len(due), "because", g.Reason)
+		n.views.fire()
+		return nil
+	}
+	return n.propose(ctx, control.Born{Group: g.ID, Epoch: g.Epoch, Slots: born})
+}
+
 // stepPolicies makes changed policies effective in a group, so that what elapses
 // from here on is priced anew also where nobody asks. A new leader does not know
 // how far the last one came: it begins with all of them.
 func (n *Node) stepPolicies(ctx context.Context, x *hosted, s *control.State, st *group.Status) error {
-	if x.steps.term != st.Term {
+	if x.recut.Swap(false) || x.steps.term != st.Term {
 		x.steps.term, x.steps.cut = st.Term, nil
 	}
 	if x.steps.cut == s.Policies {

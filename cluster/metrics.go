@@ -22,6 +22,9 @@ type metrics struct {
 	differ    prometheus.Counter
 	undone    prometheus.Counter
 	stale     prometheus.Counter
+	elsewhere prometheus.Counter
+	epochs    prometheus.Counter
+	salvaged  *prometheus.CounterVec // by kind of source
 	noRoom    *prometheus.CounterVec
 }
 
@@ -33,6 +36,9 @@ func newMetrics(n *Node) *metrics {
 		noMatch:   prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_no_policy_total", Help: "Requests to which no policy applied."}),
 	}
 	m.stale = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_policy_stale_total", Help: "Requests matched again because their group held newer policies."})
+	m.elsewhere = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_slot_waits_total", Help: "Requests that waited on this node because their slot was on its way to another group."})
+	m.epochs = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_new_epochs_total", Help: "Groups made anew because a majority of their replicas was lost for good, since this process started."})
+	m.salvaged = newSalvaged()
 	m.undone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_standing_charges_total", Help: "Charges of denied requests over several groups that could not be given back in time; a retry with the same id repairs them."})
 	m.differ = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_replicas_differ_total", Help: "Replicas of this node found to differ from their leader; always 0, or there is a fault in the program or the machine."})
 	m.noRoom = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -46,9 +52,9 @@ func newMetrics(n *Node) *metrics {
 			m.decisions[allowed][uncommitted] = decisions.WithLabelValues(yes(allowed), yes(1-uncommitted))
 		}
 	}
-	m.registry.MustRegister(m.noRoom, m.differ, m.undone, m.stale, m.takes, m.forwarded, m.noMatch, decisions,
+	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&replicaCollector{n})
+		m.salvaged, &checkpointCollector{n}, &replicaCollector{n}, &placementCollector{n})
 	return m
 }
 

@@ -47,6 +47,7 @@ type Node struct {
 	table       *peerTable
 	hosts       *hosts               // replicas this node runs
 	view        atomic.Pointer[view] // what decisions need; replaced when the control state or the replicas change
+	views       signal               // fires when view is replaced, and when a replica here holds slots anew
 	changes     chan struct{}        // something changed: the loops look again
 	linkChanged chan struct{}        // a link, or what another node says of its links, changed
 	draining    atomic.Bool          // it was told to stop: not ready, but it serves while it hands over
@@ -54,12 +55,20 @@ type Node struct {
 	ready       readiness
 	metrics     *metrics
 	routing     routingCache
-	spells      sync.Map // group id → *spell; of those that had no room for a bucket
+	chunks      pace // of slots that leave this node
+	checkpoints *checkpoints
+	shelf       *shelf     // what others read slots from
+	backup      *slotsFile // that the cluster is restored from; nil: none
+	spells      sync.Map   // group id → *spell; of those that had no room for a bucket
 	fatal       chan error
 
 	led          atomic.Pointer[time.Time] // since when it leads the control group; nil: it does not
 	hints        atomic.Pointer[[]hint]    // the other nodes as last written down
 	leaderSeen   time.Time                 // when a control leader was known last; used by joinLoop only
+	sight        *sightings                // how the nodes look, while it leads the control group; used by controlLoop only
+	births       map[uint32]uint64         // last new epoch of each group, by its revision; used by controlLoop only
+	linked       map[string]time.Time      // when each other node was seen registered last; used by controlLoop only
+	left         chan struct{}             // closed by joinLoop when this node was drained and has left
 	bootstrapped bool                      // this process made the control group; used by joinLoop only
 }
 
@@ -88,10 +97,13 @@ func Open(cfg Config) (_ *Node, err error) {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Name),
 		self:  identity{name: cfg.Name, incarnation: randomID(), directory: randomID()},
-		table: newPeerTable(), changes: make(chan struct{}, 1), linkChanged: make(chan struct{}, 1), fatal: make(chan error, 1),
+		table: newPeerTable(), changes: make(chan struct{}, 1), linkChanged: make(chan struct{}, 1), fatal: make(chan error, 1), left: make(chan struct{}),
+		linked: make(map[string]time.Time),
 	}
 	n.ready.born = time.Now()
+	n.chunks.rate = cfg.MoveRate
 	n.leaderSeen = time.Now()
+	n.checkpoints, n.shelf = newCheckpoints(n), newShelf(n)
 	n.metrics = newMetrics(n)
 	n.hosts = newHosts(n)
 	defer func() {
@@ -100,6 +112,9 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 	}()
 	if err := n.openDirectory(); err != nil {
+		return nil, err
+	}
+	if err := n.openBackup(); err != nil {
 		return nil, err
 	}
 	if err := n.listen(); err != nil {
@@ -120,6 +135,7 @@ func (n *Node) openDirectory() error {
 	}
 	n.dir, n.self.directory = dir, dir.ID()
 	n.readHints()
+	n.dropAsides()
 	return nil
 }
 
@@ -192,6 +208,9 @@ func (n *Node) Close() {
 }
 
 func (n *Node) closeListeners() {
+	if n.backup != nil {
+		n.backup.close()
+	}
 	for _, ln := range []net.Listener{n.grpcLn, n.httpLn} {
 		if ln != nil {
 			_ = ln.Close()
@@ -209,8 +228,9 @@ func (n *Node) closeListeners() {
 }
 
 // Run works until ctx ends, then hands leadership over, says goodbye and
-// returns nil when everything has ended. It returns an error when the node
-// cannot go on: the process should then end.
+// returns nil when everything has ended; it also returns nil once this node was
+// drained and has left. It returns an error when the node cannot go on: the
+// process should then end.
 func (n *Node) Run(ctx context.Context) error {
 	// base outlives ctx: a stopping node still serves while it hands over.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -219,7 +239,7 @@ func (n *Node) Run(ctx context.Context) error {
 	srv := n.httpServer()
 	for _, part := range []func(context.Context) error{
 		n.peers.Run, n.control.Run, n.gossip.Run, n.hosts.run,
-		n.joinLoop, n.controlLoop, n.watchLoop,
+		n.joinLoop, n.controlLoop, n.watchLoop, n.checkpointLoop,
 	} {
 		g.Go(func() error {
 			if err := part(run); !errors.Is(err, context.Canceled) {
@@ -243,6 +263,12 @@ func (n *Node) Run(ctx context.Context) error {
 			done()
 			cancel()
 			return nil
+		case <-n.left:
+			end, done := context.WithTimeout(run, 2*time.Second)
+			n.server.Shutdown(end)
+			done()
+			cancel()
+			return nil
 		case err := <-n.fatal:
 			return err // ends all others
 		case <-run.Done():
@@ -250,6 +276,9 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 	})
 	err := g.Wait()
+	if n.backup != nil {
+		n.backup.close()
+	}
 	if n.dir != nil {
 		err = errors.Join(err, n.dir.Close())
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +68,9 @@ func (n *Node) whole() (ok bool, why string) {
 		return false, "not registered with the control group yet"
 	case len(s.Groups) == 0:
 		return false, "no placement yet: waiting for the expected nodes"
+	}
+	if slices.Contains(s.Owners(), n.self.name) && !slices.ContainsFunc(s.Groups, func(g control.Group) bool { return g.Owner == n.self.name }) {
+		return false, "its group has yet to be made"
 	}
 	for _, g := range s.Groups {
 		if !hasNode(g, n.self.name) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,14 +50,13 @@ func (n *Node) match(r *pb.DecideRequest) (*matched, error) {
 	return m, nil
 }
 
-// parts are the slots that keep a part of the request's result, one per group.
+// parts are the slots that may keep a part of the request's result: which of them
+// were decided together depended on the placement then.
 func (m *matched) parts() []uint16 {
 	slots := []uint16{m.home}
-	seen := map[uint32]bool{m.view.state.SlotGroup[m.home]: true}
-	for _, h := range m.hits[m.near:] {
-		if g := m.view.state.SlotGroup[h.Slot]; !seen[g] {
-			seen[g] = true
-			slots = append(slots, h.Slot)
+	for i := range m.hits {
+		if s := m.hits[i].Slot; !slices.Contains(slots, s) {
+			slots = append(slots, s)
 		}
 	}
 	return slots
@@ -73,7 +73,9 @@ func (n *Node) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundRespo
 	out := new(pb.RefundResponse)
 	for _, slot := range m.parts() {
 		var o group.Outcome
-		err := n.askSlot(ctx, m.view, slot, bucket.Request{Op: bucket.OpRefund, Home: slot, ID: id, Amount: uint64(r.GetCost())}, &o)
+		err := n.askSlot(ctx, &group.Request{Request: bucket.Request{
+			Op: bucket.OpRefund, Home: slot, ID: id, Amount: uint64(r.GetCost()),
+		}}, &o)
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +105,6 @@ func limitsOf(d *pb.Decision) []*pb.LimitDecision {
 		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining, ResetAfterNs: d.ResetAfterNs, RetryAfterNs: d.RetryAfterNs,
 		DelayNs: d.DelayNs, PolicyId: d.PolicyId, PolicyVersion: d.PolicyVersion, Reason: d.Reason,
 	}}
-}
-
-func (n *Node) askSlot(ctx context.Context, v *view, slot uint16, r bucket.Request, out *group.Outcome) error {
-	return n.askGroup(ctx, v, v.state.SlotGroup[slot], []group.Request{{Request: r}}, out)
 }
 
 // permitRef is what a permit's id, as callers see it, says: where it is held.
@@ -164,12 +162,12 @@ func (n *Node) permit(ctx context.Context, r *pb.PermitRequest, op bucket.Op) (*
 	}
 	rule := bucket.Rule{Policy: p.policy, Limit: bucket.Limit{Algorithm: bucket.Concurrency, Amount: 1, Window: p.window}}
 	if now, ok := v.index.ByNumber(p.policy); ok {
-		rule.Version, rule.Limit = now.Version, now.Limit
+		rule.Version, rule.Limit, rule.Loss = now.Version, now.Limit, now.OnStateLoss.Loss()
 	}
 	var o group.Outcome
-	err = n.askSlot(ctx, v, p.slot, bucket.Request{
+	err = n.askSlot(ctx, &group.Request{Request: bucket.Request{
 		Op: op, Home: p.slot, Permit: p.permit, Takes: []bucket.Take{{Slot: p.slot, Key: p.key, Rule: rule}},
-	}, &o)
+	}}, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +240,7 @@ func (n *Node) lookAt(ctx context.Context, v *view, h policy.Hit) (*pb.LimitDeci
 	take := decision.Take(&h)
 	take.Cost = 0
 	var o group.Outcome
-	if err := n.askSlot(ctx, v, h.Slot, bucket.Request{Home: h.Slot, Takes: []bucket.Take{take}}, &o); err != nil {
+	if err := n.askSlot(ctx, &group.Request{Request: bucket.Request{Home: h.Slot, Takes: []bucket.Take{take}}}, &o); err != nil {
 		return nil, err
 	}
 	item := &o.Results.Items[0]

@@ -1,38 +1,43 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/control"
 )
 
 // routingCache is the newest routing for clients, and whom to tell when it changes.
 type routingCache struct {
-	mu     sync.Mutex // guards both
+	mu     sync.Mutex // guards newest
 	newest *pb.Routing
-	signal chan struct{} // closed at the next change; nil until somebody waits
+	news   signal
 }
 
 // changed drops the routing and wakes who waits for a new one.
 func (c *routingCache) changed() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.newest = nil
-	if c.signal != nil {
-		close(c.signal)
-		c.signal = nil
-	}
+	c.mu.Unlock()
+	c.news.fire()
 }
 
 // RoutingChanged returns a channel that is closed at the next change of the routing.
-func (n *Node) RoutingChanged() <-chan struct{} {
-	c := &n.routing
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.signal == nil {
-		c.signal = make(chan struct{})
+func (n *Node) RoutingChanged() <-chan struct{} { return n.routing.news.wait() }
+
+// reroutes says whether clients must be told of the step from a to b: moves that
+// begin or are settled change no routing, and every policy change makes a state.
+func reroutes(a, b *control.State) bool {
+	if a.Revision != b.Revision || a.ClusterID != b.ClusterID || len(a.Nodes) != len(b.Nodes) || !slices.Equal(a.SlotGroup, b.SlotGroup) {
+		return true
 	}
-	return c.signal
+	for i := range a.Nodes {
+		if x, y := &a.Nodes[i], &b.Nodes[i]; x.Name != y.Name || x.GRPC != y.GRPC || x.Removed != y.Removed {
+			return true
+		}
+	}
+	return a.Policies != b.Policies && (a.Policies == nil || b.Policies == nil || !slices.Equal(a.Policies.Home, b.Policies.Home))
 }
 
 // Routing is where clients should send what; it is shared and never changed.

@@ -27,6 +27,7 @@ type sim struct {
 	names []string
 	dirs  map[string]string // data directory by node; none: in memory
 	set   *policy.Set
+	tune  func(*Config) // changes what nodes are started with; nil: nothing
 }
 
 type simNode struct {
@@ -80,12 +81,48 @@ func (s *sim) config(name string) Config {
 	for _, other := range s.names {
 		join = append(join, s.net.IP(other).String()+":7602")
 	}
-	return Config{
+	cfg := Config{
 		Name:   name,
 		Listen: Addresses{GRPC: ip + ":7600", Peer: ip + ":7601", Gossip: ip + ":7602", HTTP: ip + ":7700"},
 		Join:   join, BootstrapExpect: len(s.names), Policies: s.set, DataDir: s.dirs[name],
 		DrainTimeout: 30 * time.Second, Network: host, GossipTransport: gossip, Logger: simLogger(name),
 	}
+	if s.tune != nil {
+		s.tune(&cfg)
+	}
+	return cfg
+}
+
+// join starts nodes that were not there before, with a directory each if the
+// others have one, and makes them known to the rest of the test.
+func (s *sim) join(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if s.dirs[s.names[0]] != "" {
+			s.dirs[name] = s.t.TempDir()
+		}
+		cfg := s.config(name)
+		cfg.BootstrapExpect = 0
+		n, err := Open(cfg)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.run(n)
+	}
+	s.names = append(s.names, names...)
+}
+
+// registered waits until all nodes that run are.
+func (s *sim) registered() {
+	s.t.Helper()
+	s.eventually(30*time.Second, func() error {
+		for name, x := range s.nodes {
+			if !x.registered() {
+				return fmt.Errorf("%s is not registered", name)
+			}
+		}
+		return nil
+	})
 }
 
 // start opens and runs a node.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/control"
 )
@@ -19,8 +17,10 @@ const lagAllowed = 1000
 // Status tells how the cluster is, as this node sees it now.
 func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	n.hearSelf()
+	index := n.control.Applied() // before the state, which is of this index or later
 	s := n.control.State()
 	r := &pb.StatusResponse{
+		Index:     index,
 		ClusterId: s.ClusterID, Revision: s.Revision, Slots: uint32(s.Slots),
 		ControlLeader: n.controlLeader(), Nodes: n.memberStatus(s),
 	}
@@ -31,6 +31,9 @@ func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, e
 		}
 		r.Groups = append(r.Groups, st)
 	}
+	r.Moves, r.MovesWaiting = moveStatus(s)
+	r.Dead = uint32(n.countDead(s))
+	r.Problems = append(r.Problems, placementProblems(s, r)...)
 	if len(s.Groups) == 0 {
 		r.Problems = append(r.Problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect, n.cfg.BootstrapExpect)))
 	}
@@ -56,18 +59,23 @@ func (n *Node) memberStatus(s *control.State) []*pb.NodeStatus {
 		st := &pb.NodeStatus{
 			Name: node.Name, Incarnation: node.Incarnation, Directory: node.Directory, State: "dead",
 			Grpc: node.GRPC, Peer: node.Peer, Gossip: node.Gossip, Http: node.HTTP, Zone: node.Zone, Control: "none",
+			Retired: node.Retired,
 		}
 		if n.answers(node) {
 			st.State = "alive"
-			if h, ok := n.table.last(node.Name); ok && h.digest.stopping {
+			if h, ok := n.table.last(node.Name); node.Draining || ok && h.digest.stopping {
 				st.State = "draining"
 			}
 		}
-		if voter, ok := servers[controlID(node.Name, node.Directory)]; ok {
+		voter, member := servers[controlID(node.Name, node.Directory)]
+		switch {
+		case voter:
+			st.Control = "voter"
+		case member:
 			st.Control = "nonvoter"
-			if voter {
-				st.Control = "voter"
-			}
+		}
+		if st.Draining = node.Draining; st.Draining {
+			st.Progress = progress(s, node, voter)
 		}
 		for _, g := range s.Groups {
 			if c, ok := n.table.leader(g.ID); ok && c.node == node.Name && c.epoch == g.Epoch && st.State != "dead" {
@@ -113,12 +121,18 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 		}
 	}
 	switch {
+	case !g.Formed && g.BirthRevision > 0:
+		problem = fmt.Sprintf("epoch %d begins anew: %s", g.Epoch, g.Reason)
 	case !led && 2*lost > counted:
 		problem = fmt.Sprintf("no leader: %d of %d replicas are lost (%s); its buckets are held in memory by a majority, "+
 			"so it refuses all takes, and what a process held is gone with it", lost, counted, problem)
 	case !led:
 		problem = "no leader"
-	case leader.held == 0:
+	case len(g.Restoring) > 0:
+		problem = fmt.Sprintf("%d slots wait for backup %s, from a node that was started with --restore and its file", len(g.Restoring), s.Backup)
+	case len(g.Births) > 0:
+		problem = fmt.Sprintf("%d slots have not begun in epoch %d", len(g.Births), g.Epoch)
+	case leader.held == 0 && st.Slots > 0:
 		problem = "its leader does not hold the slots yet"
 	}
 	st.Problem, st.Healthy = problem, problem == ""
@@ -175,27 +189,4 @@ func (n *Node) replicaStatus(s *control.State, g control.Group, m control.Replic
 		return r, fmt.Sprintf("%d entries behind", leader.applied-d.applied)
 	}
 	return r, ""
-}
-
-// Remove declares that a node will never return. Its replicas are replaced
-// where other nodes are left.
-func (n *Node) Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
-	s := n.control.State()
-	node, ok := s.Node(r.GetNode())
-	if !ok || node.Removed {
-		return nil, fault.New(fault.NotFound, "no node is named %q", r.GetNode())
-	}
-	if !n.control.Leads() {
-		return callLeader(ctx, n, methodRemove, r, new(pb.RemoveResponse))
-	}
-	if n.answers(node) {
-		return nil, fault.New(fault.Conflict, "node %s is running: stop it first; remove is for a node that will never return", node.Name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := n.control.Propose(ctx, control.Remove{Name: node.Name}); err != nil {
-		return nil, err
-	}
-	n.log.Info("node removed for good", "removed", node.Name)
-	return &pb.RemoveResponse{}, nil
 }

@@ -58,13 +58,20 @@ func (n *Node) handControlOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var next string
 	for _, node := range n.control.State().Nodes {
 		id := controlID(node.Name, node.Directory)
-		if servers[id] && node.Name != n.self.name && !node.Removed && n.answers(node) {
-			return n.control.HandOver(ctx, id)
+		if !servers[id] || node.Name == n.self.name || node.Removed || !n.answers(node) {
+			continue
+		}
+		if h, ok := n.table.last(node.Name); next == "" || ok && !h.digest.draining && !node.Draining {
+			next = id // rather one that does not stop or drain itself
 		}
 	}
-	return nil
+	if next == "" {
+		return nil
+	}
+	return n.control.HandOver(ctx, next)
 }
 
 // awaitCopies waits until every group that has a replica here is whole: what

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/policy"
@@ -12,13 +14,14 @@ type view struct {
 	state    *control.State
 	index    *policy.Index
 	replicas map[uint32]*group.Replica // of the current epoch only
+	onTheWay map[uint16]bool           // slots of open moves
 }
 
 // refreshView makes a new view when the control state or the replicas changed.
 func (n *Node) refreshView() {
 	s := n.control.State()
 	old := n.view.Load()
-	v := &view{state: s, replicas: make(map[uint32]*group.Replica)}
+	v := &view{state: s, replicas: make(map[uint32]*group.Replica), onTheWay: onTheWay(s)}
 	for _, x := range n.hosts.all() {
 		if g, ok := s.Group(x.parsed.Group); ok && g.Epoch == x.parsed.Epoch && member(g, x.parsed.Serial) {
 			v.replicas[g.ID] = x.replica
@@ -38,7 +41,10 @@ func (n *Node) refreshView() {
 		v.index = index
 	}
 	n.view.Store(v)
-	if old == nil || old.state != s {
+	if old == nil || old.state != s || !maps.Equal(old.replicas, v.replicas) {
+		n.views.fire()
+	}
+	if old == nil || reroutes(old.state, s) {
 		n.routing.changed()
 	}
 }

@@ -102,11 +102,13 @@ func (n *Node) observe() *digest {
 			applied: st.Applied, chain: st.Chain, term: st.Term, lastTerm: st.LastTerm, lastIndex: st.LastIndex, leads: st.Leading, serving: st.Serving,
 			buckets: uint64(st.Buckets), held: uint64(st.HeldSlots), time: st.Time,
 		}
-		if st.Leading {
-			for _, id := range st.Voters {
-				if v, ok := control.ParseReplicaID(id); ok {
-					r.voters = append(r.voters, v.Serial)
-				}
+		voters := st.Voters
+		if !st.Leading {
+			voters = x.replica.Electorate()
+		}
+		for _, id := range voters {
+			if v, ok := control.ParseReplicaID(id); ok {
+				r.voters = append(r.voters, v.Serial)
 			}
 		}
 		d.replicas = append(d.replicas, r)

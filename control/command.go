@@ -9,7 +9,9 @@ import (
 	"github.com/ringlimit/ringlimit/policy"
 )
 
-// Command is one of the types of this file, put.go and override.go.
+// Command is one of the types of this file and of those beside it: policies in
+// put.go and override.go, slots in move_commands.go and wish.go, groups in grow.go and
+// epoch.go, nodes in members.go.
 type Command interface {
 	kind() string
 	// apply does the command to s, which is a clone. With an error it may have
@@ -33,7 +35,7 @@ type Found struct {
 
 // Register makes a node known, or known under a new incarnation or new addresses.
 type Register struct {
-	Node Node `json:"node"` // Removed and Past are ignored
+	Node Node `json:"node"` // what it says from Removed on is ignored
 	// Supersede lets it take a name from another data directory: the proposer
 	// checked that the node of that name does not answer.
 	Supersede bool `json:"supersede"`
@@ -93,7 +95,8 @@ type Remove struct {
 }
 
 // format is what versions of an entry a kind of command may stand in: newest is
-// what Encode writes. Version 2 came with policies that change.
+// what Encode writes. Version 2 came with policies that change, version 3 with
+// groups and slots that do.
 type format struct {
 	empty          func() Command
 	oldest, newest byte
@@ -118,6 +121,24 @@ var kinds = map[string]format{
 	"set_override":     {func() Command { return new(SetOverride) }, 2, 2},
 	"clear_override":   {func() Command { return new(ClearOverride) }, 2, 2},
 	"expire_overrides": {func() Command { return new(ExpireOverrides) }, 2, 2},
+	"start_moves":      {func() Command { return new(StartMoves) }, 3, 3},
+	"flip":             {func() Command { return new(Flip) }, 3, 3},
+	"cancel_moves":     {func() Command { return new(CancelMoves) }, 3, 3},
+	"settled":          {func() Command { return new(Settled) }, 3, 3},
+	"rebalance":        {func() Command { return new(Rebalance) }, 3, 3},
+	"add_group":        {func() Command { return new(AddGroup) }, 3, 3},
+	"dissolve":         {func() Command { return new(Dissolve) }, 3, 3},
+	"add_replica":      {func() Command { return new(AddReplica) }, 3, 3},
+	"drop_replica":     {func() Command { return new(DropReplica) }, 3, 3},
+	"set_replication":  {func() Command { return new(SetReplication) }, 3, 3},
+	"drain":            {func() Command { return new(Drain) }, 3, 3},
+	"undrain":          {func() Command { return new(Undrain) }, 3, 3},
+	"left":             {func() Command { return new(Left) }, 3, 3},
+	"retire":           {func() Command { return new(Retire) }, 3, 3},
+	"unretire":         {func() Command { return new(Unretire) }, 3, 3},
+	"new_epoch":        {func() Command { return new(NewEpoch) }, 3, 3},
+	"born":             {func() Command { return new(Born) }, 3, 3},
+	"refound":          {func() Command { return new(Refound) }, 3, 3},
 }
 
 func (Found) kind() string    { return "found" }
@@ -137,7 +158,7 @@ func (Remove) kind() string   { return "remove" }
 func Format(c Command) int { return int(kinds[c.kind()].newest) }
 
 // FormatMax is the newest version of commands that this build reads. Version 3
-// came with packed entries; no kind of command is written in it.
+// came with packed entries and with commands that move slots.
 const FormatMax = 3
 
 // envelope follows the version byte, the first of an entry, as JSON.

@@ -3,9 +3,12 @@
 // groups serve, and the policies. Commands go in through the control group's
 // log, a State comes out, the same on every node.
 //
-// Next looks at a State and says which commands should follow. Whoever leads the
-// control group proposes them; because each is judged again when it is applied,
-// a stale or repeated proposal does no harm.
+// Plan looks at a State, and at what the control leader sees beside it, and says
+// which commands should follow: small steps from the present placement to the
+// wished one. Whoever leads the control group proposes them; because each is
+// judged again when it is applied, a stale or repeated proposal does no harm.
+// What groups have done comes back as commands too (Form, Promoted, Dropped,
+// Flip, Settled, Born), so that any leader resumes where another one stopped.
 //
 // The package is pure: no clock, goroutine, socket or log.
 package control

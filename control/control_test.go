@@ -42,6 +42,14 @@ func checkStep(t rapid.TB, before, after *State, r Result, was string) {
 	if after.NextSerial < before.NextSerial || after.Revision < before.Revision {
 		t.Fatalf("serial %d → %d, revision %d → %d", before.NextSerial, after.NextSerial, before.Revision, after.Revision)
 	}
+	for i, m := range before.Moves {
+		if now, ok := after.Move(m.Slot); ok && now.Revision == m.Revision && now.Phase != m.Phase && m.Phase != Copying {
+			t.Fatalf("move %+v is %s now", before.Moves[i], now.Phase)
+		}
+	}
+	if after.NextRevision < before.NextRevision || after.NextGroup < before.NextGroup {
+		t.Fatalf("next revision %d → %d, group %d → %d", before.NextRevision, after.NextRevision, before.NextGroup, after.NextGroup)
+	}
 	for _, g := range after.Groups {
 		old, _ := before.Group(g.ID)
 		if g.Epoch < old.Epoch {

@@ -13,6 +13,30 @@ type Group struct {
 	Owner    string    `json:"owner"`    // node that should lead
 	Formed   bool      `json:"formed"`   // it has had a leader that holds its slots
 	Replicas []Replica `json:"replicas"` // by serial
+
+	// Births are the slots, ascending, that a new epoch has not begun to hold yet:
+	// its leader gives them a birth under BirthRevision, then reports Born. Slots
+	// come in by birth, by a Move, or, in a group that never had a new epoch, by the
+	// first placement (State.Initial), and in no other way.
+	Births        []uint16 `json:"births,omitempty"`
+	BirthRevision uint64   `json:"birth_revision,omitempty"` // 0: there was no NewEpoch
+	// Survivors are replicas of epochs that were given up whose processes may still
+	// run: where to salvage from, as long as there are Births. Keep them, read-only.
+	Survivors []Survivor `json:"survivors,omitempty"`
+	// Whole: each take the last epoch admitted is in its freshest survivor (by last
+	// term and index), so nothing is lost if that one is taken over.
+	Whole  bool   `json:"whole,omitempty"`
+	Reason string `json:"reason,omitempty"` // why the last NewEpoch was
+	Added  bool   `json:"added,omitempty"`  // made by AddGroup: it began without slots
+	// Restoring are those of Births that are to come whole from State.Backup, and must
+	// not begin without, in whatever epoch.
+	Restoring []uint16 `json:"restoring,omitempty"`
+}
+
+// Survivor is a replica of an epoch that was given up.
+type Survivor struct {
+	Epoch uint32 `json:"epoch"`
+	Replica
 }
 
 // Replica is one node's member of a group.

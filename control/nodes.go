@@ -75,7 +75,7 @@ func (c Register) apply(s *State) (bool, error) {
 	if s.ClusterID == "" {
 		return false, errNotFounded()
 	}
-	n.Removed, n.Past = false, nil
+	n.Removed, n.Past, n.Unsure, n.Draining, n.Retired = false, nil, nil, false, false
 	i, known := s.node(n.Name)
 	if !known {
 		s.Nodes = slices.Insert(s.Nodes, i, n)
@@ -85,13 +85,37 @@ func (c Register) apply(s *State) (bool, error) {
 	if err := mayFollow(old, n, c.Supersede); err != nil {
 		return false, err
 	}
-	n.Past = old.Past
+	n.Past, n.Unsure = old.Past, s.unsure(old, n)
+	n.Draining = old.Draining && !old.Removed && n.Directory == old.Directory
 	if n.Incarnation != old.Incarnation {
 		n.Past = append(slices.Clone(old.Past), old.Incarnation)
 		n.Past = n.Past[max(0, len(n.Past)-maxIncarnations):]
 	}
 	s.Nodes[i] = n
 	return !reflect.DeepEqual(n, old), nil
+}
+
+// unsure returns the processes of a name that may still run once n has taken the
+// place of old, as far as they have replicas.
+func (s *State) unsure(old, n Node) []Process {
+	var out []Process
+	for _, p := range append(slices.Clone(old.Unsure), Process{old.Directory, old.Incarnation}) {
+		if p.Directory != n.Directory && !old.Removed && s.holds(n.Name, p.Incarnation) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// holds says whether a process has replicas of any group.
+func (s *State) holds(node, incarnation string) bool {
+	of := func(r Replica) bool { return r.Node == node && r.Incarnation == incarnation }
+	for _, g := range s.Groups {
+		if slices.ContainsFunc(g.Replicas, of) || slices.ContainsFunc(g.Survivors, func(r Survivor) bool { return of(r.Replica) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayFollow says why n may not take the place of old, which has the same name.
@@ -156,10 +180,7 @@ func (c Remove) apply(s *State) (bool, error) {
 		return false, fault.New(fault.Conflict, "%q is the last node of the cluster", c.Name)
 	}
 	s.Nodes[i].Removed = true
-	for g := range s.Groups {
-		if s.settleOwner(&s.Groups[g]) {
-			s.Revision++
-		}
-	}
+	s.Nodes[i].Unsure = nil // the operator speaks for them too
+	s.settleOwners()
 	return true, nil
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/ring"
@@ -45,6 +46,7 @@ func (Place) apply(s *State) (bool, error) {
 		g, _ := slices.BinarySearch(owners, owner)
 		s.SlotGroup[slot] = uint32(g)
 	}
+	s.restored()
 	s.Revision++
 	return true, nil
 }
@@ -97,7 +99,10 @@ func (c Reform) apply(s *State) (bool, error) {
 	if g.Formed {
 		return false, fault.New(fault.Conflict, "group %d has formed; its state may not be given up", g.ID)
 	}
-	nodes := s.Registered()
+	nodes := s.Members()
+	if len(nodes) == 0 {
+		nodes = s.Registered()
+	}
 	keep := func(name string) bool {
 		return slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Node == name })
 	}
@@ -120,23 +125,38 @@ func (c Reform) apply(s *State) (bool, error) {
 	return true, nil
 }
 
+// settleOwners settles the owner of every group.
+func (s *State) settleOwners() {
+	changed := false
+	for g := range s.Groups {
+		changed = s.settleOwner(&s.Groups[g]) || changed
+	}
+	if changed {
+		s.Revision++
+	}
+}
+
 // settleOwner gives a group another owner when the present one has no place in
-// it: the node of a voter that owns the fewest groups. It says whether it did.
+// it, or is retired: the node of a voter that owns the fewest groups, rather one
+// that does not drain. It says whether it did.
 func (s *State) settleOwner(g *Group) bool {
-	var best string
-	least := len(s.Groups) + 1
 	var voters []string
 	for _, r := range g.Replicas {
-		_, ok := s.registered(r.Node)
-		if ok && r.Node == g.Owner && (r.Role == Voter || r.Role == Joining) {
+		n, ok := s.registered(r.Node)
+		if ok && !n.Retired && r.Node == g.Owner && (r.Role == Voter || r.Role == Joining) {
 			return false
 		}
-		if ok && r.Role == Voter {
+		if ok && !n.Retired && r.Role == Voter {
 			voters = append(voters, r.Node)
 		}
 	}
+	var best string
+	least := 2 * (len(s.Groups) + 1)
 	for _, name := range ring.Rendezvous(groupKey(g.ID), voters) {
 		owns := 0
+		if n, _ := s.Node(name); n.Draining {
+			owns = len(s.Groups) + 1
+		}
 		for _, other := range s.Groups {
 			if other.Owner == name {
 				owns++
@@ -152,3 +172,6 @@ func (s *State) settleOwner(g *Group) bool {
 	g.Owner = best
 	return true
 }
+
+// groupKey is a group in rendezvous.
+func groupKey(id uint32) string { return strconv.FormatUint(uint64(id), 10) }

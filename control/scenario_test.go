@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -20,15 +21,24 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios say now into
 //	found [slots=16] [groups=0] [expect=3]   the first command
 //	start NODE [dir=D] [supersede]           NODE starts, with its next incarnation, and registers
 //	late NODE N                              its incarnation N registers, too late
-//	remove NODE | place
+//	kill NODE                                its process ends
+//	wait SECONDS                             time passes for the control leader
+//	remove NODE | drain NODE | undrain NODE | left NODE | place | replication N
 //	form G E | reform G E | promoted G E SERIAL | dropped G E SERIAL
-//	miss G E SERIAL | replace G E SERIAL NODE
+//	miss G E SERIAL | replace G E SERIAL NODE | add G E NODE | drop G E SERIAL
+//	group NODE NODE…                         a group for the first node
+//	dissolve G E | epoch G E NODE… [of=SERIAL,…]
+//	start_moves SLOT:GROUP… | flip G E SLOT:REVISION… | cancel SLOT:REVISION…
+//	settled G E SLOT:REVISION… | born G E SLOT…
 //	form                                     every group that is not formed forms
-//	next                                     says what Next wants
-//	step                                     applies what Next wants, once, and says it
-//	settle                                   steps, and lets groups form, promote and drop, until all is quiet
+//	next                                     says what Plan wants
+//	step                                     applies what Plan wants, once, and says it
+//	settle                                   steps, and lets groups do their part, until all is quiet
 //	show                                     says what the groups are
 //	slots                                    says how many slots each group has
+//	moves                                    says what moves are open, and what births
+//	nodes                                    says who drains, is retired, was removed
+//	moved                                    says how many slots have other groups than when it was said last
 //
 // Refusals are said too.
 func TestScenarios(t *testing.T) {
@@ -55,17 +65,22 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// script runs one scenario on two machines, which must agree.
+// script runs one scenario.
 type script struct {
-	t       testing.TB
-	m, twin *Machine
-	index   uint64
-	started map[string]int // incarnations of each node
-	out     strings.Builder
+	*sim
+	t     testing.TB
+	out   strings.Builder
+	slots []uint32 // groups of the slots when moved was said last
 }
 
 func newScript(t testing.TB) *script {
-	return &script{t: t, m: New(), twin: New(), started: map[string]int{}}
+	s := &script{sim: newSim(t), t: t}
+	s.said = func(c Command, err error) {
+		if err != nil {
+			fmt.Fprintf(&s.out, "refused: %v\n", err)
+		}
+	}
+	return s
 }
 
 // run returns the scenario with what it says now.
@@ -93,7 +108,7 @@ func (s *script) run(text string) string {
 func (s *script) line(words []string) {
 	switch words[0] {
 	case "next":
-		for _, c := range Next(s.m.State()) {
+		for _, c := range Plan(s.m.State(), s.look) {
 			fmt.Fprintln(&s.out, describe(c))
 		}
 	case "step":
@@ -104,8 +119,24 @@ func (s *script) line(words []string) {
 		s.show()
 	case "slots":
 		for _, g := range s.m.State().Groups {
-			fmt.Fprintf(&s.out, "group %d of %s: %d\n", g.ID, g.Owner, len(s.m.State().SlotsOf(g.ID)))
+			fmt.Fprintf(&s.out, "group %d of %s: %d\n", g.ID, g.Owner, s.m.State().CountSlots(g.ID))
 		}
+	case "moves":
+		s.showMoves()
+	case "nodes":
+		s.showNodes()
+	case "moved":
+		s.showMoved()
+	case "kill":
+		s.kill(words[1])
+	case "wait":
+		seconds, err := strconv.Atoi(words[1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.wait(time.Duration(seconds) * time.Second)
+	case "start":
+		s.startNode(words[1], words[2:])
 	case "form":
 		if len(words) == 1 {
 			s.formAll()
@@ -117,97 +148,20 @@ func (s *script) line(words []string) {
 	}
 }
 
-// command reads a line that is a command.
-func (s *script) command(words []string) Command {
-	option := func(name string, or int) int {
-		for _, w := range words {
-			if v, ok := strings.CutPrefix(w, name+"="); ok {
-				n, err := strconv.Atoi(v)
-				if err != nil {
-					s.t.Fatal(err)
-				}
-				return n
-			}
-		}
-		return or
-	}
-	number := func(i int) uint64 {
-		n, err := strconv.ParseUint(words[i], 10, 64)
-		if err != nil {
-			s.t.Fatalf("%v: %v", words, err)
-		}
-		return n
-	}
-	group := func() (uint32, uint32) { return uint32(number(1)), uint32(number(2)) }
-	switch words[0] {
-	case "found":
-		c := founding()
-		c.Slots, c.Groups, c.Expect = option("slots", 16), option("groups", 0), option("expect", 3)
-		return c
-	case "start":
-		s.started[words[1]]++
-		return s.register(words[1], s.started[words[1]], words[2:])
-	case "late":
-		return s.register(words[1], int(number(2)), nil)
-	case "remove":
-		return Remove{words[1]}
-	case "place":
-		return Place{}
-	case "form":
-		g, e := group()
-		return Form{g, e}
-	case "reform":
-		g, e := group()
-		return Reform{g, e}
-	case "replace":
-		g, e := group()
-		return Replace{g, e, number(3), words[4]}
-	case "promoted":
-		g, e := group()
-		return Promoted{g, e, number(3)}
-	case "dropped":
-		g, e := group()
-		return Dropped{g, e, number(3)}
-	case "miss":
-		g, e := group()
-		return Miss{g, e, number(3)}
-	}
-	s.t.Fatalf("unknown line %v", words)
-	return nil
-}
-
-func (s *script) register(name string, incarnation int, options []string) Command {
-	c := Register{Node: Node{Name: name, Directory: "d-" + name, Incarnation: fmt.Sprintf("%s%d", name, incarnation), GRPC: name + ":1", FormatMax: 1}}
+// startNode reads the options of start.
+func (s *script) startNode(name string, options []string) {
+	dir, supersede := "d-"+name, false
 	for _, o := range options {
-		if dir, ok := strings.CutPrefix(o, "dir="); ok {
-			c.Node.Directory = dir
+		if d, ok := strings.CutPrefix(o, "dir="); ok {
+			dir = d
 		}
-		c.Supersede = c.Supersede || o == "supersede"
+		supersede = supersede || o == "supersede"
 	}
-	return c
-}
-
-// apply applies a command to both machines and says a refusal.
-func (s *script) apply(c Command) {
-	s.index++
-	before := s.m.State()
-	was := string(before.Snapshot())
-	r, err := s.m.Apply(s.index, Encode(c))
-	twin, err2 := s.twin.Apply(s.index, Encode(c))
-	if err != nil || err2 != nil {
-		s.t.Fatalf("%s: %v, %v", describe(c), err, err2)
-	}
-	if (r.Err == nil) != (twin.Err == nil) || r.Changed != twin.Changed || string(s.m.Snapshot()) != string(s.twin.Snapshot()) {
-		s.t.Fatalf("%s: the machines differ", describe(c))
-	}
-	checkStep(s.t, before, s.m.State(), r, was)
-	if r.Err != nil {
-		fmt.Fprintf(&s.out, "refused: %v\n", r.Err)
-	}
+	s.start(name, dir, supersede)
 }
 
 func (s *script) step() {
-	for _, c := range Next(s.m.State()) {
+	for _, c := range s.plan() {
 		fmt.Fprintln(&s.out, describe(c))
 		s.apply(c)
 	}
@@ -221,29 +175,80 @@ func (s *script) formAll() {
 	}
 }
 
-// settle does what a healthy cluster does, until nothing is left to do.
+// settle does what a healthy cluster does, until nothing is left to do, and says
+// what Plan wanted; moves only in sum.
 func (s *script) settle() {
-	for range 100 {
-		before := s.m.State()
-		s.step()
-		s.formAll()
-		for _, g := range s.m.State().Groups {
-			for _, r := range g.Replicas {
-				switch r.Role {
-				case Joining:
-					if !s.m.State().Gone(r) {
-						s.apply(Promoted{g.ID, g.Epoch, r.Serial})
-					}
-				case Leaving:
-					s.apply(Dropped{g.ID, g.Epoch, r.Serial})
-				}
-			}
-		}
-		if s.m.State() == before {
-			return
+	quiet := s.said
+	moves := 0
+	s.said = func(c Command, err error) {
+		quiet(c, err)
+		switch c := c.(type) {
+		case StartMoves:
+			moves += len(c.Moves)
+		case Form, Promoted, Dropped, Flip, Settled, Born:
+		default:
+			fmt.Fprintln(&s.out, describe(c))
 		}
 	}
-	s.t.Fatal("it never settles")
+	s.sim.settle()
+	s.said = quiet
+	if moves > 0 {
+		fmt.Fprintf(&s.out, "%d moves\n", moves)
+	}
+}
+
+func (s *script) showMoves() {
+	for _, m := range s.m.State().Moves {
+		fmt.Fprintf(&s.out, "slot %d revision %d: %d → %d %s", m.Slot, m.Revision, m.From, m.To, m.Phase)
+		if m.FromSettled {
+			fmt.Fprint(&s.out, ", source settled")
+		}
+		if m.ToSettled {
+			fmt.Fprint(&s.out, ", target settled")
+		}
+		fmt.Fprintln(&s.out)
+	}
+	for _, g := range s.m.State().Groups {
+		if len(g.Births) > 0 {
+			fmt.Fprintf(&s.out, "group %d epoch %d: births %v revision %d, whole %v, survivors", g.ID, g.Epoch, g.Births, g.BirthRevision, g.Whole)
+			for _, r := range g.Survivors {
+				fmt.Fprintf(&s.out, " %s#%d", r.Incarnation, r.Serial)
+			}
+			fmt.Fprintln(&s.out)
+		}
+	}
+}
+
+func (s *script) showNodes() {
+	for _, n := range s.m.State().Nodes {
+		fmt.Fprintf(&s.out, "%s %s", n.Name, n.Incarnation)
+		for _, f := range []struct {
+			is   bool
+			text string
+		}{{n.Removed, " removed"}, {n.Draining, " draining"}, {n.Retired, " retired"}} {
+			if f.is {
+				fmt.Fprint(&s.out, f.text)
+			}
+		}
+		for _, p := range n.Unsure {
+			fmt.Fprintf(&s.out, " unsure of %s in %s", p.Incarnation, p.Directory)
+		}
+		fmt.Fprintln(&s.out)
+	}
+}
+
+func (s *script) showMoved() {
+	now := s.m.State().SlotGroup
+	if s.slots != nil {
+		n := 0
+		for slot := range now {
+			if now[slot] != s.slots[slot] {
+				n++
+			}
+		}
+		fmt.Fprintf(&s.out, "%d of %d slots moved\n", n, len(now))
+	}
+	s.slots = now
 }
 
 func (s *script) show() {
@@ -274,6 +279,30 @@ func describe(c Command) string {
 		return fmt.Sprintf("replace %d %d %d %s", c.Group, c.Epoch, c.OldSerial, c.Node)
 	case Miss:
 		return fmt.Sprintf("miss %d %d %d", c.Group, c.Epoch, c.Serial)
+	case AddGroup:
+		return "group " + strings.Join(c.Nodes, " ")
+	case Dissolve:
+		return fmt.Sprintf("dissolve %d %d", c.Group, c.Epoch)
+	case AddReplica:
+		return fmt.Sprintf("add %d %d %s", c.Group, c.Epoch, c.Node)
+	case DropReplica:
+		return fmt.Sprintf("drop %d %d %d", c.Group, c.Epoch, c.Serial)
+	case SetReplication:
+		return fmt.Sprintf("replication %d", c.Replicas)
+	case Left:
+		return "left " + c.Name
+	case Retire:
+		return "retire " + c.Name
+	case Unretire:
+		return "unretire " + c.Name
+	case NewEpoch:
+		return fmt.Sprintf("epoch %d %d %s", c.Group, c.Epoch, strings.Join(c.Nodes, " "))
+	case Rebalance:
+		return fmt.Sprintf("rebalance %d", c.Wish.Groups)
+	case StartMoves:
+		return fmt.Sprintf("start_moves %d", c.Moves)
+	case CancelMoves:
+		return fmt.Sprintf("cancel %d: %s", c.Moves, c.Reason)
 	default:
 		return c.kind()
 	}

@@ -3,11 +3,16 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
-// snapshotVersion is the first byte of a snapshot; JSON of the State follows.
-// Version 1 knew no history, audit or overrides, and fewer fields of a policy.
-const snapshotVersion = 2
+// The first byte of a snapshot; JSON of the State follows. Version 1 knew no
+// history, audit or overrides, and fewer fields of a policy. A state is written
+// in version 2 as long as nothing in it is newer, so that older nodes read it.
+const (
+	snapshotOld     = 2
+	snapshotVersion = 3 // groups and slots that change
+)
 
 // Snapshot returns the state in bytes, the same for equal states.
 func (m *Machine) Snapshot() []byte { return m.State().Snapshot() }
@@ -18,7 +23,19 @@ func (s *State) Snapshot() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("encode control state: %v", err)) // strings, numbers and policies: cannot fail
 	}
-	return append([]byte{snapshotVersion}, b...)
+	version := byte(snapshotOld)
+	if s.newer() {
+		version = snapshotVersion
+	}
+	return append([]byte{version}, b...)
+}
+
+// newer says whether s has what version 2 of a snapshot cannot say.
+func (s *State) newer() bool {
+	if s.Moves != nil || s.NextRevision > 0 || s.NextGroup > 0 || s.Wish != nil || s.Backup != "" {
+		return true
+	}
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Draining || n.Retired || n.Unsure != nil })
 }
 
 // Restore replaces the state by that of a snapshot. With an error it changes nothing.
@@ -61,6 +78,9 @@ func (s *State) check() error {
 			return fmt.Errorf("slot %d is in group %d, which is not there", slot, id)
 		}
 	}
+	if err := s.checkMoves(); err != nil {
+		return err
+	}
 	if (s.ClusterID == "") != (s.Policies == nil) {
 		return fmt.Errorf("a cluster has policies from its first command on")
 	}
@@ -101,27 +121,6 @@ func (s *State) checkPolicies() error {
 		if o.Version < 1 || o.Version > s.PolicyVersion {
 			return fmt.Errorf("an override of %q has version %d, the newest is %d", o.Policy, o.Version, s.PolicyVersion)
 		}
-	}
-	return nil
-}
-
-func (s *State) checkGroup(g Group) error {
-	joining, last := 0, uint64(0)
-	for _, r := range g.Replicas {
-		switch {
-		case r.Serial <= last || r.Serial >= s.NextSerial:
-			return fmt.Errorf("serial %d after %d, next is %d", r.Serial, last, s.NextSerial)
-		case r.Role < Voter || r.Role > Missing:
-			return fmt.Errorf("replica %d: %v", r.Serial, r.Role)
-		case r.Role != Leaving && g.occupied(r.Node, r.Serial):
-			return fmt.Errorf("two replicas on node %q", r.Node)
-		case r.Role == Joining:
-			joining++
-		}
-		last = r.Serial
-	}
-	if joining > 1 {
-		return fmt.Errorf("%d replicas are joining", joining)
 	}
 	return nil
 }

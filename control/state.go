@@ -31,6 +31,14 @@ type State struct {
 	SettingsVersion uint64   `json:"settings_version,omitempty"` // of what stands beside the policies of the set
 	Past            []Past   `json:"past,omitempty"`             // superseded versions of policies, by Ended
 	Audit           []*Entry `json:"audit,omitempty"`            // changes of policies, by version
+
+	Moves        []Move `json:"moves,omitempty"`         // open ones, by slot
+	NextRevision uint64 `json:"next_revision,omitempty"` // of the next move or birth; 0: none was given out yet
+	NextGroup    uint32 `json:"next_group,omitempty"`    // id of the next group; 0: above all there are
+	Wish         *Wish  `json:"wish,omitempty"`          // where slots shall be; nil: where they are
+
+	Backup     string `json:"backup,omitempty"`      // id of the backup that the cluster was made from
+	FirstEpoch uint32 `json:"first_epoch,omitempty"` // of the groups of the first placement; 0: 1
 }
 
 // Node is one registered process, or one that was removed.
@@ -48,6 +56,18 @@ type Node struct {
 	// Past are the incarnations before this one, newest last, at most maxIncarnations: a
 	// registration of theirs that arrives late is refused.
 	Past []string `json:"past,omitempty"`
+	// Unsure are earlier processes of the name that another data directory took it
+	// from. They did not answer then, and may still run: what they hold is not lost
+	// for good until their directory is opened anew, or the node is removed.
+	Unsure   []Process `json:"unsure,omitempty"`
+	Draining bool      `json:"draining,omitempty"` // leaving: it gets nothing, and what it has moves away. With Removed: it has left
+	Retired  bool      `json:"retired,omitempty"`  // dead for so long that it does not count for placement, until it is back
+}
+
+// Process is one incarnation of a node, and the directory that it had locked.
+type Process struct {
+	Directory   string `json:"directory"`
+	Incarnation string `json:"incarnation"`
 }
 
 // maxIncarnations bounds Node.Past: a proposal is never as many restarts late.

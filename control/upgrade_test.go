@@ -12,34 +12,40 @@ import (
 	"github.com/ringlimit/ringlimit/policy"
 )
 
-// TestFormatOneIsRead: testdata/format-1 holds the log and the snapshot of a
-// cluster whose nodes wrote nothing newer. Both lead to one state, and life goes on.
-func TestFormatOneIsRead(t *testing.T) {
-	snapshot, err := os.ReadFile("testdata/format-1/snapshot")
+// former returns two machines that went on from testdata/DIR, which holds the log
+// and the snapshot of a cluster whose nodes wrote nothing newer than a format:
+// one from the snapshot, one from the log; and the index of its last entry.
+func former(t *testing.T, dir string, newest byte) (restored, replayed *Machine, index uint64) {
+	snapshot, err := os.ReadFile("testdata/" + dir + "/snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored := New()
+	restored, replayed = New(), New()
 	if err := restored.Restore(snapshot); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile("testdata/format-1/log")
+	log, err := os.ReadFile("testdata/" + dir + "/log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	replayed, index := New(), uint64(0)
 	for line := range strings.Lines(string(log)) {
 		entry, err := strconv.Unquote(strings.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if index++; entry[0] != 1 {
+		if index++; entry[0] > newest {
 			t.Fatalf("entry %d has version %d", index, entry[0])
 		}
 		if r, err := replayed.Apply(index, []byte(entry)); err != nil || r.Err != nil {
 			t.Fatal(r.Err, err)
 		}
 	}
+	return restored, replayed, index
+}
+
+// TestFormatOneIsRead: snapshot and log lead to one state, and life goes on.
+func TestFormatOneIsRead(t *testing.T) {
+	restored, replayed, index := former(t, "format-1", 1)
 	want := *replayed.State()
 	if len(want.Audit) != 1 || want.Audit[0].Action != ActionFound {
 		t.Errorf("audit %+v", want.Audit)
@@ -60,6 +66,44 @@ func TestFormatOneIsRead(t *testing.T) {
 		}
 		if got := m.State().History(p.ID); len(got) != 2 || got[1].Version != 1 {
 			t.Errorf("history %+v", got)
+		}
+	}
+}
+
+// TestFormatTwoIsRead: so they do; and groups and slots change once all nodes can
+// read that, not before.
+func TestFormatTwoIsRead(t *testing.T) {
+	restored, replayed, index := former(t, "format-2", 2)
+	if d := cmp.Diff(replayed.State(), restored.State()); d != "" {
+		t.Fatal(d)
+	}
+	if got := replayed.Snapshot()[0]; got != 2 {
+		t.Errorf("a snapshot of version %d, which the other nodes do not read", got)
+	}
+	look := Look{Quiet: Hysteresis}
+	for _, c := range Plan(restored.State(), look) {
+		if Format(c) > 2 {
+			t.Errorf("%s is planned before all nodes read it", describe(c))
+		}
+	}
+	for _, m := range []*Machine{restored, replayed} {
+		for _, n := range m.State().Nodes {
+			n.FormatMax, n.Incarnation = FormatMax, n.Incarnation+"x"
+			if n.Removed {
+				continue
+			}
+			index++
+			if r, err := m.Apply(index, Encode(Register{Node: n})); err != nil || r.Err != nil {
+				t.Fatal(r.Err, err)
+			}
+		}
+		h := &history{t: t, m: m, twin: New(), said: map[string]string{}, index: index}
+		if err := h.twin.Restore(m.Snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		h.settles()
+		if s := m.State(); s.Wish == nil || len(s.Groups) != 3 || m.Snapshot()[0] != 3 {
+			t.Errorf("wish %v, groups %+v", s.Wish, s.Groups)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // large is a file of n policies, as a generator would write it.
@@ -58,13 +57,11 @@ func BenchmarkDiffMany(b *testing.B) {
 	}
 }
 
-// TestLargeFilesAreReadInTime: a file of 100,000 policies is read, compiled and
-// compared in a few seconds, also on a busy machine.
-func TestLargeFilesAreReadInTime(t *testing.T) {
+// How long it takes, BenchmarkParseMany and its like say: 2 s in all.
+func TestLargeFilesAreRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a few seconds")
 	}
-	start := time.Now()
 	s := manyParsed(t)
 	if _, err := Compile(s, keys); err != nil {
 		t.Fatal(err)
@@ -72,9 +69,6 @@ func TestLargeFilesAreReadInTime(t *testing.T) {
 	next := s.With(&Policy{ID: "new", Scope: []string{"tenant"}, Limit: tokens(1, 1, 1e9)})
 	if d := Diff(s, next); len(d) != 1 {
 		t.Error(len(d))
-	}
-	if took := time.Since(start); took > 20*time.Second { // 2 s on an idle machine
-		t.Errorf("it took %v", took)
 	}
 }
 

@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ringlimit/ringlimit/bucket"
+)
 
 // Match appends a Hit to dst for each policy that applies to r, in the order of
 // policy ids: its match holds, r has its whole scope, and it gives way to no
@@ -70,7 +74,7 @@ type home struct {
 func (ix *Index) hit(e *entry, v *values, at *home) Hit {
 	p := e.policy
 	h := Hit{Policy: p, Number: e.number, Cost: times(v.r.costOf(p.ID), p.Cost.of(v.class))}
-	h.Rule.Policy, h.Rule.Version, h.Rule.Limit = e.number, p.Version, p.Limit
+	h.Rule = bucket.Rule{Policy: e.number, Version: p.Version, Limit: p.Limit, Loss: p.OnStateLoss.Loss()}
 	if r := e.special.find(v); r != nil {
 		h.Override, h.Rule = r.override, r.rule
 	}

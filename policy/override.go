@@ -79,7 +79,7 @@ func (o *Override) Number() uint64 {
 
 // Rule is the rule that o makes of its policy. Its version is that of the newer of the two.
 func (o *Override) Rule(p *Policy) bucket.Rule {
-	return bucket.Rule{Policy: o.Number(), Version: max(p.Version, o.Version), Limit: o.Limit(p.Limit)}
+	return bucket.Rule{Policy: o.Number(), Version: max(p.Version, o.Version), Limit: o.Limit(p.Limit), Loss: p.OnStateLoss.Loss()}
 }
 
 // Compare orders overrides by policy and key: 0 says that one replaces the other.

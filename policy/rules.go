@@ -20,7 +20,7 @@ func Rules(old, next *Set, version uint64) []bucket.Rule {
 		if now == nil || was == now || was != nil && was.Version == now.Version {
 			continue
 		}
-		out = append(out, bucket.Rule{Policy: xxh3.HashString(now.ID), Version: now.Version, Limit: now.Limit})
+		out = append(out, bucket.Rule{Policy: xxh3.HashString(now.ID), Version: now.Version, Limit: now.Limit, Loss: now.OnStateLoss.Loss()})
 	}
 	for was, now := range pairs(old.Overrides, next.Overrides, (*Override).Compare) {
 		if now != nil {
@@ -32,7 +32,7 @@ func Rules(old, next *Set, version uint64) []bucket.Rule {
 			continue
 		}
 		if p, ok := next.Find(was.Policy); ok {
-			out = append(out, bucket.Rule{Policy: was.Number(), Version: version, Limit: p.Limit})
+			out = append(out, bucket.Rule{Policy: was.Number(), Version: version, Limit: p.Limit, Loss: p.OnStateLoss.Loss()})
 		}
 	}
 	return out

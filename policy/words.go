@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ringlimit/ringlimit/bucket"
 )
 
 // Mode says what a policy does.
@@ -34,6 +36,18 @@ const (
 	Salvage                  // what a survivor or checkpoint knows, else empty
 	Full
 )
+
+// Loss is the same in the words of a bucket's rule.
+func (l StateLoss) Loss() bucket.Loss {
+	switch l {
+	case Salvage:
+		return bucket.LossSalvage
+	case Full:
+		return bucket.LossFull
+	default:
+		return bucket.LossEmpty
+	}
+}
 
 // FailureMode is what a caller does when the limiter is out of reach.
 type FailureMode uint8

@@ -25,6 +25,7 @@ type purpose uint8
 const (
 	forLink     purpose = 1
 	forSnapshot purpose = 2
+	forBulk     purpose = 3 // see Peers.CallBulk
 )
 
 // hello introduces the node that dials.
@@ -221,6 +222,8 @@ func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
 		refusal = p.accepted(h, nc) // if "", it has served the connection
 	case h.purpose == forSnapshot:
 		p.receiveSnapshot(h, nc)
+	case h.purpose == forBulk:
+		p.serveBulk(ctx, h, nc)
 	default:
 		refusal = "unknown purpose"
 	}

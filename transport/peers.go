@@ -45,7 +45,9 @@ type Peers struct {
 	sending  map[string]bool   // replicas that are being sent a snapshot
 	refused  map[string]string // node → the refusal logged last
 
-	quiet quiet // log lines that others bring about
+	quiet       quiet // log lines that others bring about
+	bulk        bulks
+	bulksServed atomic.Int64 // connections that serveBulk serves
 }
 
 // Listen opens the listener of the node's links. Run does the work; a node that
@@ -124,6 +126,7 @@ func (p *Peers) Run(ctx context.Context) error {
 		}
 	}
 	p.wg.Wait()
+	p.bulk.close()
 	return err
 }
 

@@ -52,6 +52,9 @@ type Backend interface {
 	Status(ctx context.Context, r *pb.StatusRequest) (*pb.StatusResponse, error)
 	Members(ctx context.Context, r *pb.MembersRequest) (*pb.MembersResponse, error)
 	Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error)
+	// Drain begins to empty a node and returns before that is done.
+	Drain(ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse, error)
+	Undrain(ctx context.Context, r *pb.UndrainRequest) (*pb.UndrainResponse, error)
 }
 
 // ServerOptions are the limits of a server. The zero value is ready to use.
@@ -83,16 +86,17 @@ const (
 // reflection. Serve is that of grpc.
 type Server struct {
 	*grpc.Server
-	streams  sync.WaitGroup // readers and workers of streams, which outlive their handlers for a moment
-	born     time.Time
-	deciding atomic.Int64 // requests that streams have read and not answered
-	conns    conns
-	backend  Backend
-	options  ServerOptions
-	health   *health.Server
-	uploads  chan struct{} // one for each policy file being read; full: no more
-	stopping chan struct{} // closed by Shutdown: nothing more is decided
-	stopOnce sync.Once
+	streams   sync.WaitGroup // readers and workers of streams, which outlive their handlers for a moment
+	born      time.Time
+	deciding  atomic.Int64 // requests that streams have read and not answered
+	conns     conns
+	backend   Backend
+	options   ServerOptions
+	health    *health.Server
+	uploads   chan struct{} // one for each policy file being read; full: no more
+	backingUp atomic.Bool
+	stopping  chan struct{} // closed by Shutdown: nothing more is decided
+	stopOnce  sync.Once
 }
 
 // NewServer returns a server for b that is not serving yet as far as gRPC

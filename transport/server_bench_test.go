@@ -64,6 +64,14 @@ func (q *quick) Remove(context.Context, *pb.RemoveRequest) (*pb.RemoveResponse, 
 	return &pb.RemoveResponse{}, nil
 }
 
+func (q *quick) Drain(context.Context, *pb.DrainRequest) (*pb.DrainResponse, error) {
+	return &pb.DrainResponse{}, nil
+}
+
+func (q *quick) Undrain(context.Context, *pb.UndrainRequest) (*pb.UndrainResponse, error) {
+	return &pb.UndrainResponse{}, nil
+}
+
 func (q *quick) Join(context.Context, *pb.JoinRequest) (*pb.JoinResponse, error) {
 	return &pb.JoinResponse{}, nil
 }

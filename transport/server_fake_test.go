@@ -110,6 +110,14 @@ func (b *backend) Remove(_ context.Context, r *pb.RemoveRequest) (*pb.RemoveResp
 	return nil, fault.New(fault.NotFound, "no node %q", r.GetNode())
 }
 
+func (b *backend) Drain(_ context.Context, r *pb.DrainRequest) (*pb.DrainResponse, error) {
+	return &pb.DrainResponse{Already: r.GetNode() == "a"}, nil
+}
+
+func (b *backend) Undrain(_ context.Context, r *pb.UndrainRequest) (*pb.UndrainResponse, error) {
+	return nil, fault.New(fault.NotFound, "no node %q", r.GetNode())
+}
+
 func (b *backend) Join(context.Context, *pb.JoinRequest) (*pb.JoinResponse, error) {
 	return &pb.JoinResponse{}, nil
 }

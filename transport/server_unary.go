@@ -48,7 +48,14 @@ func clusterDesc() *grpc.ServiceDesc {
 		method(pb.Cluster_Remove_FullMethodName, "Remove", func(s *Server, ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
 			return s.backend.Remove(ctx, r)
 		}),
+		method(pb.Cluster_Drain_FullMethodName, "Drain", func(s *Server, ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse, error) {
+			return s.backend.Drain(ctx, r)
+		}),
+		method(pb.Cluster_Undrain_FullMethodName, "Undrain", func(s *Server, ctx context.Context, r *pb.UndrainRequest) (*pb.UndrainResponse, error) {
+			return s.backend.Undrain(ctx, r)
+		}),
 	}
+	d.Streams = []grpc.StreamDesc{backupStream()}
 	return &d
 }
 

@@ -41,7 +41,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// lane is one side of a snapshot's connection.
+// lane is one side of a connection beside the link: for a snapshot, or for calls
+// that carry much.
 type lane struct {
 	nc   *socket
 	w    *bufio.Writer
@@ -87,7 +88,7 @@ func (t *RaftTransport) sendSnapshot(target string, args *raft.InstallSnapshotRe
 		return fmt.Errorf("a snapshot for %s is on its way", target)
 	}
 	defer t.p.unclaim(target)
-	l, err := t.p.dialSnapshot(t.ctx, nodeOf(target))
+	l, err := t.p.dialLane(t.ctx, nodeOf(target), forSnapshot)
 	if err != nil {
 		return fmt.Errorf("snapshot to %s: %w", target, err)
 	}
@@ -123,8 +124,8 @@ func (p *Peers) unclaim(target string) {
 	delete(p.sending, target)
 }
 
-// dialSnapshot connects to a node for one snapshot.
-func (p *Peers) dialSnapshot(ctx context.Context, node string) (*lane, error) {
+// dialLane connects to a node for something else than its link.
+func (p *Peers) dialLane(ctx context.Context, node string, why purpose) (*lane, error) {
 	addr, ok := p.cfg.Resolve(node)
 	if !ok {
 		return nil, fmt.Errorf("address of node %s is not known", node)
@@ -137,7 +138,7 @@ func (p *Peers) dialSnapshot(ctx context.Context, node string) (*lane, error) {
 	}
 	nc := p.socket(c)
 	nc.SetDeadline(time.Now().Add(dialTimeout))
-	h := hello{purpose: forSnapshot, cluster: p.cluster(), from: p.self(), target: node, id: rand.Uint64()}
+	h := hello{purpose: why, cluster: p.cluster(), from: p.self(), target: node, id: rand.Uint64()}
 	if _, err := p.greet(nc, h); err != nil {
 		nc.Close()
 		return nil, err

@@ -31,8 +31,11 @@ type arena struct {
 	caller   caller
 	report   *report
 	progress io.Writer
+	stalls   *stalls
 
 	name  string
+	dir   string
+	short bool // few rounds, and little in each
 	began time.Time
 	run   uint64        // makes tenants of this run fresh
 	keys  atomic.Uint64 // tenants made
@@ -42,11 +45,12 @@ type arenaConfig struct {
 	binary   string
 	dir      string
 	world    world
+	short    bool
 	report   *report
 	progress io.Writer
 }
 
-// newArena starts three nodes and a client.
+// newArena starts a cluster and a client.
 func newArena(ctx context.Context, cfg arenaConfig) (*arena, error) {
 	if err := os.MkdirAll(cfg.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory of the scenario: %w", err)
@@ -58,7 +62,7 @@ func newArena(ctx context.Context, cfg arenaConfig) (*arena, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyIn)
 	defer cancel()
 	f, err := fleet.Start(ctx, fleet.Config{
-		Binary: cfg.binary, Dir: cfg.dir, Policies: file, Relayed: cfg.world.relayed, Wrap: cfg.world.wrap,
+		Binary: cfg.binary, Dir: cfg.dir, Policies: file, Nodes: cfg.world.nodes, Relayed: cfg.world.relayed, Wrap: cfg.world.wrap, Flags: cfg.world.flags,
 	})
 	if err != nil {
 		return nil, err
@@ -68,13 +72,16 @@ func newArena(ctx context.Context, cfg arenaConfig) (*arena, error) {
 		f.Close()
 		return nil, err
 	}
+	began := time.Now()
 	return &arena{
-		fleet: f, caller: c, report: cfg.report, progress: cfg.progress,
-		name: cfg.report.Scenario, began: time.Now(), run: rand.Uint64(),
+		stalls: watchStalls(began),
+		fleet:  f, caller: c, report: cfg.report, progress: cfg.progress,
+		name: cfg.report.Scenario, dir: cfg.dir, short: cfg.short, began: began, run: rand.Uint64(),
 	}, nil
 }
 
 func (a *arena) close() {
+	a.stalls.close()
 	a.caller.close()
 	a.fleet.Close()
 }
@@ -102,30 +109,27 @@ func (a *arena) take(ctx context.Context, k key, deadline time.Duration) record 
 // when all are answered. seen, if not nil, is called by many goroutines at once.
 func (a *arena) volley(ctx context.Context, k key, n, workers int, seen func(record)) []record {
 	recs := make([]record, n)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				recs[i] = a.take(ctx, k, patience)
-				if seen != nil {
-					seen(recs[i])
-				}
-			}
-		})
-	}
-	wg.Wait()
+	inParallel(n, workers, func(i int) {
+		recs[i] = a.take(ctx, k, patience)
+		if seen != nil {
+			seen(recs[i])
+		}
+	})
 	return recs
 }
 
 // healthy waits for 3/3 replicas everywhere. Being late is a broken promise, and
 // the scenario cannot go on.
 func (a *arena) healthy(ctx context.Context, where string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, healthyIn)
+	return a.healthyWithin(ctx, where, healthyIn)
+}
+
+func (a *arena) healthyWithin(ctx context.Context, where string, within time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	took, err := a.fleet.WaitHealthy(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		a.report.violate(where, fmt.Sprintf("not 3/3 within %v: %v", healthyIn, err))
+		a.report.violate(where, fmt.Sprintf("not 3/3 within %v: %v", within, err))
 	}
 	return took, err
 }
@@ -138,4 +142,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// inParallel calls do for 0 … n-1, at most workers at a time.
+func inParallel(n, workers int, do func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	wg.Wait()
 }

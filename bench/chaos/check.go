@@ -123,6 +123,35 @@ func checkTerms(recs []record) []string {
 	return nil
 }
 
+// waitsOfMoves returns how long callers of one key waited that were under way when
+// its slot changed its group: what they asked for was then decided by the new one.
+func waitsOfMoves(recs []record) (waits []time.Duration, moves int) {
+	decided := make([]record, 0, len(recs))
+	for _, r := range recs {
+		if r.err == nil {
+			decided = append(decided, r)
+		}
+	}
+	// Slot time runs on through a move, so it tells the true order.
+	slices.SortStableFunc(decided, func(a, b record) int { return int(sign(a.ans.slotTime - b.ans.slotTime)) })
+	for i := 1; i < len(decided); i++ {
+		last, first := decided[i-1], decided[i]
+		if last.ans.group == first.ans.group {
+			continue
+		}
+		moves++
+		for _, r := range decided[i:] {
+			if r.ans.group != first.ans.group {
+				break
+			}
+			if r.call <= first.ret {
+				waits = append(waits, r.ret-r.call)
+			}
+		}
+	}
+	return waits, moves
+}
+
 // rate is a limit that refills: tokens per second up to burst.
 type rate struct{ perSecond, burst float64 }
 

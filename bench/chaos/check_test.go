@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,14 +114,75 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestMoved(t *testing.T) {
-	if got := moved([]uint32{0, 1, 2}, []uint32{0, 1, 2}); got != nil {
-		t.Errorf("equal: %q", got)
+func TestWaitsOfMovesAreOfThoseUnderWay(t *testing.T) {
+	at := func(call, ret time.Duration, slotTime int64, group uint32) record {
+		return record{call: call, ret: ret, ans: answer{allowed: true, slotTime: slotTime, group: group}}
 	}
-	if got := moved([]uint32{0, 1, 2}, []uint32{0, 2, 1}); len(got) != 1 || !strings.Contains(got[0], "2 of 3") {
-		t.Errorf("two moved: %q", got)
+	recs := []record{
+		at(0, 1, 1, 1), at(10, 11, 2, 1), // before the move
+		at(12, 40, 3, 2), at(20, 41, 3, 2), at(39, 42, 4, 2), // waited
+		at(50, 51, 5, 2), // after it
+		{call: 13, ret: 60, err: errors.New("deadline")},
+		at(70, 75, 6, 1), at(80, 81, 7, 1), // and back
 	}
-	if moved(nil, nil) == nil || moved([]uint32{1}, nil) == nil {
+	waits, moves := waitsOfMoves(recs)
+	if want := []time.Duration{28, 21, 3, 5}; moves != 2 || !slices.Equal(waits, want) {
+		t.Errorf("%d moves, waits %v; want 2 and %v", moves, waits, want)
+	}
+}
+
+func TestLayoutsAreCompared(t *testing.T) {
+	before := layout{
+		slots: []string{"a", "a", "b", "b"}, epochs: map[uint32]uint32{0: 1, 1: 1},
+		replicas: map[uint32][]string{0: {"a", "b"}}, nodes: []string{"a", "b"},
+	}
+	if broken := checkUnmoved(before, before); broken != nil {
+		t.Errorf("equal: %q", broken)
+	}
+	after := layout{
+		slots: []string{"a", "c", "b", "b"}, epochs: map[uint32]uint32{0: 1, 1: 2, 2: 1},
+		replicas: map[uint32][]string{0: {"a", "c"}}, nodes: []string{"a", "b", "c"},
+	}
+	if broken := checkUnmoved(before, after); len(broken) != 3 {
+		t.Errorf("a slot, a replica and an epoch changed: %q", broken)
+	}
+	if checkUnmoved(layout{}, layout{}) == nil {
 		t.Error("no slots pass for slots that stayed")
+	}
+	if n, broken := checkMoved(before, after, 2, 3); n != 1 || broken != nil {
+		t.Errorf("one of four moved to the third node: %d, %q", n, broken)
+	}
+	after.slots = []string{"b", "c", "c", "a"}
+	if n, broken := checkMoved(before, after, 2, 3); n != 4 || len(broken) != 1 {
+		t.Errorf("all moved: %d, %q", n, broken)
+	}
+	if broken := checkBalance(before, before.nodes); broken != nil {
+		t.Errorf("balanced: %q", broken)
+	}
+	if broken := checkBalance(after, []string{"a", "b"}); len(broken) != 1 {
+		t.Errorf("c should own none: %q", broken)
+	}
+	if broken := checkBalance(layout{slots: []string{"a", "a", "a", "b"}}, []string{"a", "b"}); len(broken) != 1 {
+		t.Errorf("a owns three of four: %q", broken)
+	}
+	if before.incomplete(2) != "" || before.incomplete(3) == "" {
+		t.Errorf("incomplete: %q, %q", before.incomplete(2), before.incomplete(3))
+	}
+}
+
+func TestOnlyStallsExcuse(t *testing.T) {
+	seen := []stall{{10 * time.Second, 11 * time.Second}}
+	for _, c := range []struct {
+		call, ret time.Duration
+		want      bool
+	}{
+		{7 * time.Second, 9 * time.Second, false},
+		{9 * time.Second, 11 * time.Second, true},
+		{12 * time.Second, 14 * time.Second, true},
+		{13 * time.Second, 15 * time.Second, false},
+	} {
+		if got := excused(record{call: c.call, ret: c.ret}, seen); got != c.want {
+			t.Errorf("%v … %v: %v", c.call, c.ret, got)
+		}
 	}
 }

@@ -52,3 +52,14 @@ func (l *load) stop() map[key][]record {
 	l.wg.Wait()
 	return l.recs
 }
+
+// admitted counts the admissions answered until now, by key.
+func (l *load) admitted() map[key]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := make(map[key]int, len(l.recs))
+	for k, recs := range l.recs {
+		n[k], _, _ = tally(recs)
+	}
+	return n
+}

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	picked, err := pick(opts.names)
+	picked, err := pick(opts.names, opts.short)
 	if err != nil {
 		fmt.Fprintln(stderr, "chaos:", err)
 		return 2

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -13,56 +12,99 @@ import (
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
-// playTwoOfThree kills two nodes at once. What the third still has is not known
-// to be all, so it must not answer from it; nor may the two that return empty.
-func playTwoOfThree(ctx context.Context, a *arena, rounds int) error {
-	for range rounds {
-		survivor := a.fleet.Nodes[rand.IntN(len(a.fleet.Nodes))]
-		if err := a.loseMajority(ctx, "all but "+survivor.Name, survivor); err != nil {
-			return err
-		}
-		a.report.Rounds++
-	}
-	return nil
+// losses are buckets of each on_state_loss, all spent in part, and some that
+// nobody has seen.
+type losses struct {
+	a      *arena
+	used   map[string][]key // by plan
+	unseen map[string][]key
+	spent  int       // of each that is used
+	slow   []key     // one emptied, one never seen
+	lost   time.Time // when nothing was admitted any more
+	probes map[uint32]key
+	before layout
 }
 
-// loseMajority kills all nodes but one and starts them again.
-func (a *arena) loseMajority(ctx context.Context, where string, survivor *fleet.Node) error {
-	keys, err := a.probes(ctx, "ten")
+// prepareLoss spends what will be lost.
+func (a *arena) prepareLoss(ctx context.Context) (*losses, error) {
+	const perPlan = 12 // enough to be in every group
+	l := &losses{a: a, used: map[string][]key{}, unseen: map[string][]key{}, spent: 4}
+	var err error
+	if l.probes, err = a.probes(ctx, "ten"); err != nil {
+		return nil, err
+	}
+	if l.before, err = a.layout(ctx); err != nil {
+		return nil, err
+	}
+	for _, plan := range []string{"ten", "full", "salvage"} {
+		for range perPlan {
+			l.used[plan] = append(l.used[plan], a.fresh(plan))
+			l.unseen[plan] = append(l.unseen[plan], a.fresh(plan))
+		}
+		for i, recs := range a.each(ctx, l.used[plan], l.spent) {
+			if n, _, failed := tally(recs); n != l.spent || failed > 0 {
+				return nil, fmt.Errorf("plan %s, key %d: %d admitted, %d failed before the loss", plan, i, n, failed)
+			}
+		}
+	}
+	l.slow = append(l.slow, a.fresh("slow"), a.fresh("slow"))
+	a.volley(ctx, l.slow[0], 120, 60, nil)
+	return l, ctx.Err()
+}
+
+// judge wants each policy's on_state_loss in the new epochs. All was at rest when it
+// was lost, so a survivor or the newest checkpoint knows it all.
+func (l *losses) judge(ctx context.Context, where string) error {
+	a, r := l.a, l.a.report
+	r.violate(where, l.refill(ctx)...)
+	r.violate(where+", empty, used", l.admitted(ctx, l.used["ten"], 0)...)
+	r.violate(where+", empty, never seen", l.admitted(ctx, l.unseen["ten"], 0)...)
+	r.violate(where+", full, used", l.admitted(ctx, l.used["full"], idleBudget)...)
+	r.violate(where+", full, never seen", l.admitted(ctx, l.unseen["full"], idleBudget)...)
+	r.violate(where+", salvage, used", l.admitted(ctx, l.used["salvage"], idleBudget-l.spent)...)
+	r.violate(where+", salvage, never seen", l.admitted(ctx, l.unseen["salvage"], idleBudget)...)
+	after, err := a.layout(ctx)
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
-		a.spend(ctx, where, k, 4, 4)
-	}
-	var victims []*fleet.Node
-	for _, n := range a.fleet.Nodes {
-		if n != survivor {
-			victims = append(victims, n)
+	for id, epoch := range l.before.epochs {
+		if after.epochs[id] != epoch+1 {
+			r.violate(where, fmt.Sprintf("group %d is in epoch %d, was in %d before the loss", id, after.epochs[id], epoch))
 		}
 	}
-	apart, err := killTogether(victims)
-	if err != nil {
-		return err
+	if n := moved(l.before.slots, after.slots); n > 0 || l.before.cluster != after.cluster {
+		r.violate(where, fmt.Sprintf("%d slots moved; cluster %s, was %s", n, after.cluster, l.before.cluster))
 	}
-	if apart > 50*time.Millisecond {
-		a.report.doubt("%s: killed %v apart", where, apart)
-	}
-	if err := pause(ctx, 2*time.Second); err != nil { // the lease ends
-		return err
-	}
-	a.refused(ctx, where+", two dead", []*fleet.Node{survivor}, keys, 5*time.Second)
-	for _, n := range victims {
-		if err := n.Start(); err != nil {
-			return err
-		}
-	}
-	if err := pause(ctx, 3*time.Second); err != nil { // they are back in the control group
-		return err
-	}
-	a.refused(ctx, where+", both back", a.fleet.Nodes, keys, 10*time.Second)
-	a.lossIsTold(ctx, where)
 	return ctx.Err()
+}
+
+// admitted takes more from each key than it can have, and wants so many admitted.
+func (l *losses) admitted(ctx context.Context, keys []key, want int) (broken []string) {
+	wrong, example := 0, 0
+	for _, recs := range l.a.each(ctx, keys, idleBudget+2) {
+		n, _, failed := tally(recs)
+		if n != want || failed > 0 {
+			wrong, example = wrong+1, n
+		}
+		broken = append(broken, checkNoneDegraded(recs)...)
+	}
+	if wrong > 0 {
+		broken = append(broken, fmt.Sprintf("%d of %d keys admitted something else than %d of %d, one of them %d", wrong, len(keys), want, idleBudget+2, example))
+	}
+	return broken
+}
+
+// refill wants from buckets of 1 a second, one emptied before the loss and one
+// never seen, what has come in since the loss, and no more.
+func (l *losses) refill(ctx context.Context) (broken []string) {
+	for i, k := range l.slow {
+		n, _, failed := tally(l.a.volley(ctx, k, 120, 60, nil))
+		r := rate{perSecond: 1}
+		if most := r.most(time.Since(l.lost)); n > most || failed > 0 {
+			broken = append(broken, fmt.Sprintf("bucket %d of 1 a second: %d admitted (%d failed) %v after the loss, want at most %d", i, n, failed, time.Since(l.lost), most))
+		}
+	}
+	return broken
 }
 
 // killTogether kills nodes and returns how far apart the signals were.
@@ -114,7 +156,7 @@ func (a *arena) refused(ctx context.Context, where string, nodes []*fleet.Node, 
 	} else if noLeader*10 < total*9 {
 		a.report.violate(where, fmt.Sprintf("%d of %d refusals said no leader, want nearly all", noLeader, total))
 	}
-	a.report.show(where, "%d refused", total)
+	a.report.show("refused by the survivor", "%d takes", total)
 }
 
 // lossIsTold wants status to end with 4 and to name every group and its loss.
@@ -134,5 +176,5 @@ func (a *arena) lossIsTold(ctx context.Context, where string) {
 			a.report.violate(where, fmt.Sprintf("status does not say that group %d is lost: %q", g.GetId(), said))
 		}
 	}
-	a.report.show("status says", "%q", st.GetProblems())
+	a.report.show("status names", "%d problems", len(st.GetProblems()))
 }

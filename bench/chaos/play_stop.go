@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
-	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
@@ -23,6 +21,10 @@ func playTerm(ctx context.Context, a *arena, rounds int) error {
 		keys[i] = a.fresh("wide")
 	}
 	var slow []time.Duration
+	before, err := a.layout(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range rounds {
 		for _, n := range a.fleet.Nodes {
 			where := fmt.Sprintf("round %d, node %s", i+1, n.Name)
@@ -41,6 +43,9 @@ func playTerm(ctx context.Context, a *arena, rounds int) error {
 			slow = append(slow, quantile(took, 1))
 			a.say("%s: %d requests, %d failed, p99 %v, max %v", where, len(took), failed,
 				quantile(took, 0.99).Round(time.Microsecond), quantile(took, 1).Round(time.Microsecond))
+		}
+		if err := a.unmoved(ctx, fmt.Sprintf("round %d", i+1), before); err != nil {
+			return err
 		}
 		a.report.Rounds++
 	}
@@ -79,72 +84,4 @@ func summarise(recs map[key][]record) (took []time.Duration, failed int, first e
 		}
 	}
 	return took, failed, first
-}
-
-// playRollingRestart compares where every slot lives before and after.
-func playRollingRestart(ctx context.Context, a *arena, rounds int) error {
-	for i := range rounds {
-		where := fmt.Sprintf("round %d", i+1)
-		slots, owners, err := a.placement(ctx)
-		if err != nil {
-			return err
-		}
-		for _, n := range a.fleet.Nodes {
-			if err := a.stopAndStart(ctx, where+", node "+n.Name, n); err != nil {
-				return err
-			}
-		}
-		slotsAfter, ownersAfter, err := a.placement(ctx)
-		if err != nil {
-			return err
-		}
-		a.report.violate(where, moved(slots, slotsAfter)...)
-		if !maps.Equal(owners, ownersAfter) {
-			a.report.violate(where, fmt.Sprintf("owners were %v and are %v", owners, ownersAfter))
-		}
-		a.report.Rounds++
-		a.report.show(where, "%d slots, none moved", len(slots))
-	}
-	return nil
-}
-
-// placement returns the group of each slot and the owner of each group.
-func (a *arena) placement(ctx context.Context) (slots []uint32, owners map[uint32]string, err error) {
-	st, err := a.fleet.Status(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	owners = make(map[uint32]string, len(st.GetGroups()))
-	for _, g := range st.GetGroups() {
-		owners[g.GetId()] = g.GetOwner()
-	}
-	conn, err := a.fleet.Nodes[0].Dial()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	routing, err := pb.NewLimiterClient(conn).GetRouting(ctx, &pb.GetRoutingRequest{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("routing of node %s: %w", a.fleet.Nodes[0].Name, err)
-	}
-	return routing.GetSlotGroups(), owners, nil
-}
-
-// moved says which slots changed their group, if any.
-func moved(before, after []uint32) []string {
-	if len(before) == 0 || len(before) != len(after) {
-		return []string{fmt.Sprintf("%d slots before, %d after", len(before), len(after))}
-	}
-	n := 0
-	for i := range before {
-		if before[i] != after[i] {
-			n++
-		}
-	}
-	if n > 0 {
-		return []string{fmt.Sprintf("%d of %d slots moved", n, len(before))}
-	}
-	return nil
 }

@@ -86,11 +86,15 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	all, err := pick([]string{"all"})
+	all, err := pick([]string{"all"}, false)
 	if err != nil || len(all) != len(scenarios) {
 		t.Errorf("all: %d scenarios, %v", len(all), err)
 	}
-	two, err := pick([]string{"roll", "exact"})
+	short, err := pick([]string{"all"}, true)
+	if err != nil || len(short) == 0 || len(short) >= len(all) {
+		t.Errorf("all that is short: %d scenarios of %d, %v", len(short), len(all), err)
+	}
+	two, err := pick([]string{"roll", "term"}, true)
 	if err != nil || len(two) != 2 || two[0].name != "roll" {
 		t.Errorf("two: %v, %v", two, err)
 	}

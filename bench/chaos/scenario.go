@@ -14,14 +14,16 @@ type scenario struct {
 	name    string
 	promise string
 	rounds  int // of a full run
-	short   int // of a short one
+	short   int // of a short one; 0: only when named, as others promise the same
 	world   world
 	play    func(ctx context.Context, a *arena, rounds int) error
 }
 
 // world is what a scenario needs of the cluster that it breaks.
 type world struct {
+	nodes   int                  // 0: three
 	relayed bool                 // links can be cut
+	flags   []string             // further flags of every node
 	anew    bool                 // each round has a cluster of its own
 	wrap    func(i int) []string // put before the command line of node i
 }
@@ -33,12 +35,19 @@ var scenarios = []scenario{
 	{"kill-leader", "kill -9 of the leader amid 5,000 takes on a burst of 3,000: exactly 3,000, no error, all slots served within 2 s", 20, 3, world{}, playKillLeader},
 	{"pause-leader", "the same with the leader stopped for 5 s", 5, 1, world{}, playPauseLeader},
 	{"cut-leader", "the same with the leader cut off from the other nodes for 5 s", 5, 1, world{relayed: true}, playCutLeader},
-	{"refill-failover", "time without a leader counts, and no change of leader refills a bucket", 5, 1, world{}, playRefillFailover},
+	{"refill-failover", "time without a leader counts, and no change of leader refills a bucket", 5, 0, world{}, playRefillFailover},
 	{"roll", "kill -9 and restart each node in turn under load: no budget comes back, 3/3 within 30 s, replicas equal", 10, 1, world{}, playRoll},
-	{"two-of-three", "two of three killed: no leader, no answer, also when both return empty", 3, 1, world{anew: true}, playTwoOfThree},
 	{"clocks", "nodes whose monotonic clocks are hours apart decide as one", 3, 1, world{wrap: clockApart}, playClocks},
-	{"term", "SIGTERM of each node under load fails no request", 3, 1, world{}, playTerm},
-	{"rolling-restart", "SIGTERM and restart of each node moves no slot", 3, 1, world{}, playRollingRestart},
+	{"term", "SIGTERM of each node under load fails no request, and moves no slot", 3, 0, world{}, playTerm},
+	{"grow", "3 → 5 → 7 → 4 → 3 nodes under load: no error within 2 s, budgets exact, slots balanced, few of them moved", 1, 1, world{anew: true}, playGrow},
+	{"one-to-three", "one node becomes three: no bucket lost", 3, 1, world{nodes: 1, anew: true}, playOneToThree},
+	{"remove", "one of five gone for good: 3/3 on the others within 60 s; it comes back empty under its name", 3, 1, world{nodes: 5, anew: true}, playRemove},
+	{"roll5", "SIGTERM and restart of each of five nodes under load: no error, no budget lost, no slot moved", 20, 1, world{nodes: 5}, playRoll5},
+	{"epochs", "two of three killed: no answer; back from their directories: a new epoch by each policy's on_state_loss", 3, 1, world{anew: true}, playEpochs},
+	{"whole", "kill -9 of all nodes: policies and audit are there again, every group serves in a new epoch, from checkpoints where on_state_loss says so", 3, 1, world{anew: true, flags: []string{"--checkpoint-interval", checkpointEvery.String()}}, playWhole},
+	{"restore", "a backup under load makes another cluster, of other nodes: no bucket is fuller than it was", 3, 1, world{anew: true}, playRestore},
+	{"split", "five nodes cut 2|3 and healed: each group serves on one side only, no new epoch, budgets exact", 3, 1, world{nodes: 5, relayed: true}, playSplit},
+	{"two-clusters", "two clusters told to join: both refuse, nothing changes", 3, 1, world{anew: true}, playTwoClusters},
 }
 
 func scenarioNames() []string {
@@ -57,13 +66,18 @@ func usage() string {
 	return b.String()
 }
 
-// pick returns the scenarios of that names, in the order given; all is every one.
-func pick(names []string) ([]scenario, error) {
+// pick returns the scenarios of that names, in the order given; all is every one,
+// or of a short run those that are part of it.
+func pick(names []string, short bool) ([]scenario, error) {
 	var picked []scenario
 next:
 	for _, name := range names {
 		if name == "all" {
-			picked = append(picked, scenarios...)
+			for _, s := range scenarios {
+				if !short || s.short > 0 {
+					picked = append(picked, s)
+				}
+			}
 			continue
 		}
 		for _, s := range scenarios {
@@ -82,13 +96,13 @@ func (s scenario) execute(ctx context.Context, opts options, progress io.Writer)
 	r := &report{Scenario: s.name}
 	rounds := s.rounds
 	if opts.short {
-		rounds = s.short
+		rounds = max(1, s.short)
 	}
 	if opts.rounds > 0 {
 		rounds = opts.rounds
 	}
 	start := time.Now()
-	cfg := arenaConfig{binary: opts.binary, world: s.world, report: r, progress: progress}
+	cfg := arenaConfig{binary: opts.binary, world: s.world, short: opts.short, report: r, progress: progress}
 	var err error
 	if s.world.anew {
 		for i := 0; i < rounds && err == nil; i++ {

@@ -8,9 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,7 +24,7 @@ type Config struct {
 	Dir      string   // for data directories and logs; not removed by Close
 	Nodes    int      // 0: three
 	Policies string   // path of a policy file
-	Relayed  bool     // put a relay before each peer port, so that links can be cut
+	Relayed  bool     // put a relay before each peer and gossip port, so that links can be cut
 	Flags    []string // further flags of every node
 
 	// Wrap, if set, is put before the command line of node i, such as
@@ -29,12 +33,18 @@ type Config struct {
 }
 
 // Fleet is a running cluster of processes. Its methods may be called from
-// several goroutines, but each Node from one at a time.
+// several goroutines, but each Node, Add and Forget from one at a time.
 type Fleet struct {
+	// Nodes are those that belong to the cluster, running or not. Add and Forget
+	// change it: whoever may run beside them calls list.
 	Nodes []*Node
 
 	cfg   Config
-	links *links // nil unless relayed
+	made  int          // nodes ever, each with a name of its own
+	ports map[int]bool // given to any of them
+	links *links       // nil unless relayed
+
+	mu sync.Mutex // guards Nodes against Add and Forget
 }
 
 // Start starts all nodes and waits until the cluster is healthy. On an error
@@ -43,7 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 3
 	}
-	f := &Fleet{cfg: cfg}
+	f := &Fleet{cfg: cfg, ports: map[int]bool{}}
 	if err := f.prepare(); err != nil {
 		return nil, err
 	}
@@ -62,69 +72,117 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 
 // prepare lays out ports, directories and relays; no process runs yet.
 func (f *Fleet) prepare() error {
-	ports, err := freePorts(5 * f.cfg.Nodes)
-	if err != nil {
-		return err
-	}
 	if f.cfg.Relayed {
 		f.links = newLinks()
 	}
-	var gossip []string
-	for i := range f.cfg.Nodes {
-		n := newNode(string(rune('a'+i)), ports[5*i:5*i+5])
-		n.dir = filepath.Join(f.cfg.Dir, n.Name)
-		if err := os.MkdirAll(n.dir, 0o755); err != nil {
-			return fmt.Errorf("directory of node %s: %w", n.Name, err)
-		}
-		f.Nodes = append(f.Nodes, n)
-		gossip = append(gossip, n.Gossip)
-	}
-	for i, n := range f.Nodes {
-		n.args = f.args(n, gossip)
-		if f.cfg.Wrap != nil {
-			n.args = append(f.cfg.Wrap(i), n.args...)
-		}
-		if f.links == nil {
-			continue
-		}
-		if err := f.links.listen(n.relay, n.Peer, n.Name, f.dialer); err != nil {
+	for range f.cfg.Nodes {
+		if _, err := f.make(); err != nil {
 			f.Close()
 			return err
+		}
+	}
+	for i, n := range f.Nodes {
+		n.args = append(f.args(n), "--bootstrap-expect", fmt.Sprint(f.cfg.Nodes))
+		if f.cfg.Policies != "" {
+			n.args = append(n.args, "--policies", f.cfg.Policies)
+		}
+		if f.cfg.Wrap != nil {
+			n.args = append(f.cfg.Wrap(i), n.args...)
 		}
 	}
 	return nil
 }
 
-// args is the whole command line of a node, the binary first.
-func (f *Fleet) args(n *Node, gossip []string) []string {
+// make lays out one node more, without a command line.
+func (f *Fleet) make() (*Node, error) {
+	ports, err := freePorts(portsOfNode, f.ports)
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(string(rune('a'+f.made)), ports)
+	f.made++
+	n.dir = filepath.Join(f.cfg.Dir, n.Name)
+	if err := os.MkdirAll(n.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("directory of node %s: %w", n.Name, err)
+	}
+	f.mu.Lock()
+	f.Nodes = append(f.Nodes, n)
+	f.mu.Unlock()
+	if f.links == nil {
+		return n, nil
+	}
+	if err := f.links.listen(n.relay, n.Peer, n.Name, f.dialer); err != nil {
+		return nil, err
+	}
+	if err := f.links.listen(n.gossipRelay, n.Gossip, n.Name, f.dialer); err != nil {
+		return nil, err
+	}
+	return n, f.links.listenPackets(n.gossipRelay, n.Gossip, n.Name, f.sender)
+}
+
+// Add starts one node more, with an empty directory, that joins the cluster
+// through all its nodes. It does not wait for that.
+func (f *Fleet) Add(flags ...string) (*Node, error) {
+	n, err := f.make()
+	if err != nil {
+		return nil, err
+	}
+	n.args = append(f.args(n), flags...)
+	return n, n.Start()
+}
+
+// Forget takes a node that has left out of Nodes; its process must have ended.
+func (f *Fleet) Forget(n *Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(m *Node) bool { return m == n })
+}
+
+// list returns Nodes as they are now.
+func (f *Fleet) list() []*Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Nodes[:len(f.Nodes):len(f.Nodes)]
+}
+
+// args is the command line of a node that joins, the binary first.
+func (f *Fleet) args(n *Node) []string {
 	args := []string{
 		f.cfg.Binary, "serve", "--name", n.Name,
 		"--grpc", n.GRPC, "--peer", n.Peer, "--gossip", n.Gossip, "--http", n.HTTP,
-		"--data-dir", filepath.Join(n.dir, "data"),
-		"--join", strings.Join(gossip, ","),
-		"--bootstrap-expect", fmt.Sprint(f.cfg.Nodes),
-	}
-	if f.cfg.Policies != "" {
-		args = append(args, "--policies", f.cfg.Policies)
+		"--data-dir", n.dataDir(), "--join", strings.Join(f.Gossip(), ","),
 	}
 	if f.cfg.Relayed {
-		args = append(args, "--advertise-peer", n.relay)
+		args = append(args, "--advertise-peer", n.relay, "--advertise-gossip", n.gossipRelay)
 	}
 	return append(args, f.cfg.Flags...)
 }
 
+// Gossip returns what --join of another node can name, of all nodes.
+func (f *Fleet) Gossip() []string {
+	var addrs []string
+	for _, n := range f.list() {
+		if f.links != nil {
+			addrs = append(addrs, n.gossipRelay)
+		} else {
+			addrs = append(addrs, n.Gossip)
+		}
+	}
+	return addrs
+}
+
 // GRPC returns the addresses for callers, of all nodes.
 func (f *Fleet) GRPC() []string {
-	addrs := make([]string, len(f.Nodes))
-	for i, n := range f.Nodes {
-		addrs[i] = n.GRPC
+	var addrs []string
+	for _, n := range f.list() {
+		addrs = append(addrs, n.GRPC)
 	}
 	return addrs
 }
 
 // Node returns the node of that name, nil if there is none.
 func (f *Fleet) Node(name string) *Node {
-	for _, n := range f.Nodes {
+	for _, n := range f.list() {
 		if n.Name == name {
 			return n
 		}
@@ -143,24 +201,28 @@ func (f *Fleet) Close() {
 	}
 }
 
-// errNotRelayed is returned by Cut and Heal of a fleet without relays.
+// errNotRelayed is returned by whatever cuts links of a fleet without relays.
 var errNotRelayed = errors.New("fleet: started without relays")
 
-// Cut stops all bytes between a node and the other nodes, both ways. Callers
-// still reach it. Connections stay open and silent, as when a cable is pulled.
-func (f *Fleet) Cut(name string) error { return f.setLinks(name, false) }
+// Cut stops all bytes and gossip between a node and the other nodes, both ways.
+// Callers still reach it. Connections stay open and silent, as when a cable is
+// pulled.
+func (f *Fleet) Cut(name string) error { return f.Part([]string{name}, false) }
 
 // Heal undoes Cut; what the kernels still hold is delivered late.
-func (f *Fleet) Heal(name string) error { return f.setLinks(name, true) }
+func (f *Fleet) Heal(name string) error { return f.Part([]string{name}, true) }
 
-func (f *Fleet) setLinks(name string, open bool) error {
+// Part cuts all links between some nodes and all others, or heals them (open).
+func (f *Fleet) Part(side []string, open bool) error {
 	if f.links == nil {
 		return errNotRelayed
 	}
-	for _, n := range f.Nodes {
-		if n.Name != name {
-			f.links.set(name, n.Name, open)
-			f.links.set(n.Name, name, open)
+	for _, a := range side {
+		for _, n := range f.list() {
+			if !slices.Contains(side, n.Name) {
+				f.links.set(a, n.Name, open)
+				f.links.set(n.Name, a, open)
+			}
 		}
 	}
 	return nil
@@ -168,8 +230,8 @@ func (f *Fleet) setLinks(name string, open bool) error {
 
 // dialer names the node that holds the local end of a connection, "" if none.
 func (f *Fleet) dialer(localPort int) string {
-	pids := make(map[int]string, len(f.Nodes))
-	for _, n := range f.Nodes {
+	pids := make(map[int]string)
+	for _, n := range f.list() {
 		if pid := n.PID(); pid > 0 {
 			pids[pid] = n.Name
 		}
@@ -183,4 +245,51 @@ func (f *Fleet) dialer(localPort int) string {
 		time.Sleep(time.Millisecond)
 	}
 	return ""
+}
+
+// sender names the node that sends packets from a port, "" if none: memberlist
+// sends from where it listens.
+func (f *Fleet) sender(port int) string {
+	for _, n := range f.list() {
+		if _, p, _ := net.SplitHostPort(n.Gossip); p == strconv.Itoa(port) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// Writes counts what has gone from one node to another through the relays: reads
+// of a relay, each of which was one write of the node or more, and packets.
+func (f *Fleet) Writes(from, to string) (writes, packets uint64, err error) {
+	if f.links == nil {
+		return 0, 0, errNotRelayed
+	}
+	g := f.links.gate(from, to)
+	return g.writes.Load(), g.packets.Load(), nil
+}
+
+// Return starts a node again that was forgotten; it joins through those that are
+// there now.
+func (f *Fleet) Return(n *Node) error {
+	n.args = f.args(n)
+	f.mu.Lock()
+	f.Nodes = append(f.Nodes, n)
+	f.mu.Unlock()
+	return n.Start()
+}
+
+// Another starts a second cluster, of as many nodes and by the same configuration,
+// that knows nothing of this one.
+func (f *Fleet) Another(ctx context.Context) (*Fleet, error) {
+	cfg := f.cfg
+	cfg.Dir = filepath.Join(cfg.Dir, "another")
+	return Start(ctx, cfg)
+}
+
+// Restore starts a new cluster of so many nodes from a backup file.
+func (f *Fleet) Restore(ctx context.Context, nodes int, file string) (*Fleet, error) {
+	cfg := f.cfg
+	cfg.Nodes, cfg.Dir, cfg.Policies = nodes, filepath.Join(cfg.Dir, "restored"), ""
+	cfg.Flags = append(cfg.Flags[:len(cfg.Flags):len(cfg.Flags)], "--restore", file)
+	return Start(ctx, cfg)
 }

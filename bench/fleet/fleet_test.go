@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -15,12 +17,17 @@ import (
 )
 
 func TestFreePortsAreDistinctAndBelowTheEphemeralRange(t *testing.T) {
-	ports, err := freePorts(40)
+	taken := map[int]bool{}
+	ports, err := freePorts(40, taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := freePorts(40, taken)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
-	for _, p := range ports {
+	for _, p := range append(ports, more...) {
 		if seen[p] || p < firstPort || p >= lastPort {
 			t.Errorf("port %d", p)
 		}
@@ -93,7 +100,7 @@ func connect(t *testing.T, addr string) (*net.TCPConn, func(string) error) {
 // relayed starts a relay named a → b before an echo server.
 func relayed(t *testing.T) (l *links, addr string) {
 	t.Helper()
-	ports, err := freePorts(1)
+	ports, err := freePorts(1, map[int]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +162,7 @@ func TestRelayPassesOnTheEnd(t *testing.T) {
 
 // TestRelayRefusesStrangers: a connection that no node made cannot be cut, so it is not carried.
 func TestRelayRefusesStrangers(t *testing.T) {
-	ports, err := freePorts(1)
+	ports, err := freePorts(1, map[int]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +180,7 @@ func TestRelayRefusesStrangers(t *testing.T) {
 
 // TestNodeLife drives a process that is no rlnode through all that is done to nodes.
 func TestNodeLife(t *testing.T) {
-	n := newNode("a", []int{1, 2, 3, 4, 5})
+	n := newNode("a", []int{1, 2, 3, 4, 5, 6})
 	n.dir = t.TempDir()
 	n.args = []string{"sh", "-c", `trap "exit 0" TERM; echo up $$; while :; do sleep 0.01; done`}
 	if err := n.Kill(); err == nil {
@@ -213,7 +220,7 @@ func waitForLog(t *testing.T, n *Node) {
 }
 
 func TestStopReportsABadEnd(t *testing.T) {
-	n := newNode("a", []int{1, 2, 3, 4, 5})
+	n := newNode("a", []int{1, 2, 3, 4, 5, 6})
 	n.dir = t.TempDir()
 	n.args = []string{"sh", "-c", `trap "exit 7" TERM; echo up $$; while :; do sleep 0.01; done`}
 	if err := n.Start(); err != nil {
@@ -264,7 +271,7 @@ func TestReplicasAreComparedAtEqualIndex(t *testing.T) {
 }
 
 func TestArgsFollowTheCommandLine(t *testing.T) {
-	f := &Fleet{cfg: Config{Binary: "bin/rlnode", Dir: t.TempDir(), Nodes: 3, Policies: "p.yaml", Relayed: true, Flags: []string{"--groups", "1"}}}
+	f := &Fleet{ports: map[int]bool{}, cfg: Config{Binary: "bin/rlnode", Dir: t.TempDir(), Nodes: 3, Policies: "p.yaml", Relayed: true, Flags: []string{"--groups", "1"}}}
 	if err := f.prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,16 +279,118 @@ func TestArgsFollowTheCommandLine(t *testing.T) {
 	got := strings.Join(f.Nodes[1].args, " ")
 	for _, want := range []string{
 		"bin/rlnode serve --name b", "--bootstrap-expect 3", "--policies p.yaml", "--groups 1",
-		"--advertise-peer " + f.Nodes[1].relay, "--join " + f.Nodes[0].Gossip + "," + f.Nodes[1].Gossip,
+		"--advertise-peer " + f.Nodes[1].relay, "--join " + f.Nodes[0].gossipRelay + "," + f.Nodes[1].gossipRelay,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	if err := f.Cut("a"); err != nil {
+	if err := f.Part([]string{"a", "b"}, false); err != nil {
 		t.Error(err)
+	}
+	for _, p := range []pair{{"a", "c"}, {"c", "a"}, {"b", "c"}, {"c", "b"}, {"a", "b"}, {"b", "a"}} {
+		if open := f.links.gate(p.from, p.to).isOpen(); open != (p.from != "c" && p.to != "c") {
+			t.Errorf("%s to %s is open: %v", p.from, p.to, open)
+		}
 	}
 	if err := (&Fleet{}).Cut("a"); err == nil {
 		t.Error("cut a fleet without relays")
+	}
+}
+
+// TestForgottenNodesAreNotListed: what has left is not asked, and a list in use stays as it is.
+func TestForgottenNodesAreNotListed(t *testing.T) {
+	f := &Fleet{ports: map[int]bool{}, cfg: Config{Binary: "bin/rlnode", Dir: t.TempDir(), Nodes: 3}}
+	if err := f.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	before := f.list()
+	f.Forget(f.Nodes[1])
+	if len(f.GRPC()) != 2 || f.Node("b") != nil || f.Node("c") == nil || before[1].Name != "b" {
+		t.Errorf("listed are %v, before %v", f.GRPC(), before)
+	}
+	n, err := f.make()
+	if err != nil || n.Name != "d" {
+		t.Errorf("the next node is %v, %v; want a name never used", n, err)
+	}
+}
+
+// TestPacketsAreRelayedAndCut: they are counted, dropped while cut, and refused from strangers.
+func TestPacketsAreRelayedAndCut(t *testing.T) {
+	ports, err := freePorts(1, map[int]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + strconv.Itoa(ports[0])
+	target := listenUDP(t)
+	node, stranger := listenUDP(t), listenUDP(t)
+	own := node.LocalAddr().(*net.UDPAddr).Port
+	l := newLinks()
+	t.Cleanup(l.close)
+	err = l.listenPackets(addr, target.LocalAddr().String(), "b", func(port int) string {
+		if port == own {
+			return "a"
+		}
+		return ""
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrives := func(from net.PacketConn) bool {
+		if _, err := from.WriteTo([]byte("hello"), relay); err != nil {
+			t.Fatal(err)
+		}
+		_ = target.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		n, _, err := target.ReadFrom(make([]byte, 16))
+		return err == nil && n == 5
+	}
+	if !arrives(node) || arrives(stranger) {
+		t.Error("packets of a node do not arrive, or those of a stranger do")
+	}
+	l.set("a", "b", false)
+	if arrives(node) {
+		t.Error("a packet came through a cut")
+	}
+	l.set("a", "b", true)
+	if !arrives(node) || l.gate("a", "b").packets.Load() != 2 {
+		t.Errorf("after healing: %d packets counted, want 2", l.gate("a", "b").packets.Load())
+	}
+}
+
+func listenUDP(t *testing.T) net.PacketConn {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestParseStat(t *testing.T) {
+	const line = "42 (rlnode) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 8 0 100 0 0"
+	if _, err := parseStat("nonsense"); err == nil {
+		t.Error("nonsense was parsed")
+	}
+	got, err := parseStat(line)
+	if err != nil || got != 3*time.Second {
+		t.Errorf("%v, %v; want 3s", got, err)
+	}
+}
+
+func TestMetricSumsOverLabels(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "# HELP x_total of x\nx_total{group=\"1\"} 2\nx_total{group=\"2\"} 3.5\nx_totals 9\ny 1\n")
+	}))
+	defer server.Close()
+	n := &Node{Name: "a", HTTP: strings.TrimPrefix(server.URL, "http://")}
+	for name, want := range map[string]float64{"x_total": 5.5, "y": 1, "none": 0} {
+		if got, err := n.Metric(t.Context(), name); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, want)
+		}
 	}
 }

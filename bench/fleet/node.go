@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,9 +20,10 @@ type Node struct {
 	Gossip string
 	HTTP   string
 
-	relay string // what others dial instead of Peer, when relayed
-	dir   string
-	args  []string
+	relay       string // what others dial instead of Peer, when relayed
+	gossipRelay string // and instead of Gossip
+	dir         string
+	args        []string
 
 	mu   sync.Mutex // guards proc and down
 	proc *os.Process
@@ -34,10 +36,31 @@ type exit struct {
 	err   error
 }
 
+// portsOfNode is how many ports newNode wants.
+const portsOfNode = 6
+
 func newNode(name string, ports []int) *Node {
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
-	return &Node{Name: name, GRPC: at(0), Peer: at(1), Gossip: at(2), HTTP: at(3), relay: at(4)}
+	return &Node{Name: name, GRPC: at(0), Peer: at(1), Gossip: at(2), HTTP: at(3), relay: at(4), gossipRelay: at(5)}
 }
+
+// dataDir is what --data-dir names.
+func (n *Node) dataDir() string { return filepath.Join(n.dir, "data") }
+
+// Wipe empties the data directory of a node that is down: started again it is
+// another node of the same name.
+func (n *Node) Wipe() error {
+	if n.PID() != 0 {
+		return fmt.Errorf("node %s runs", n.Name)
+	}
+	if err := os.RemoveAll(n.dataDir()); err != nil {
+		return fmt.Errorf("empty the directory of node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// With adds flags to the command line of later starts.
+func (n *Node) With(flags ...string) { n.args = append(n.args, flags...) }
 
 // Start starts the process; it is an error if it runs. Output is appended to
 // the node's log file.
@@ -108,12 +131,18 @@ func (n *Node) Stop(timeout time.Duration) error {
 	if err := n.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+	return n.Ended(timeout)
+}
+
+// Ended waits for a process that ends by itself; an exit code other than 0 is an
+// error.
+func (n *Node) Ended(timeout time.Duration) error {
 	state, err := n.wait(timeout)
 	if err != nil {
 		return err
 	}
 	if code := state.ExitCode(); code != 0 {
-		return fmt.Errorf("node %s: SIGTERM ended with exit code %d, want 0 (log %s)", n.Name, code, n.Log())
+		return fmt.Errorf("node %s ended with exit code %d, want 0 (log %s)", n.Name, code, n.Log())
 	}
 	return nil
 }
@@ -137,6 +166,9 @@ func (n *Node) wait(timeout time.Duration) (*os.ProcessState, error) {
 	n.mu.Lock()
 	down := n.down
 	n.mu.Unlock()
+	if down == nil {
+		return nil, fmt.Errorf("node %s %w", n.Name, errDown)
+	}
 	select {
 	case e := <-down:
 		n.mu.Lock()
@@ -146,4 +178,22 @@ func (n *Node) wait(timeout time.Duration) (*os.ProcessState, error) {
 	case <-time.After(timeout):
 		return nil, fmt.Errorf("node %s (pid %d) has not ended after %v", n.Name, n.PID(), timeout)
 	}
+}
+
+// Logged says whether some line of the node's log holds all these texts.
+func (n *Node) Logged(texts ...string) (bool, error) {
+	log, err := os.ReadFile(n.Log())
+	if err != nil {
+		return false, fmt.Errorf("log of node %s: %w", n.Name, err)
+	}
+lines:
+	for line := range strings.Lines(string(log)) {
+		for _, t := range texts {
+			if !strings.Contains(line, t) {
+				continue lines
+			}
+		}
+		return true, nil
+	}
+	return false, nil
 }

@@ -13,16 +13,17 @@ const (
 	lastPort  = 31_000
 )
 
-// freePorts returns n distinct loopback ports that are free for TCP and UDP now.
-func freePorts(n int) ([]int, error) {
+// freePorts returns n loopback ports that are free for TCP and UDP now and are not
+// taken, and adds them to taken: nobody may listen on a port yet that is given to a
+// node.
+func freePorts(n int, taken map[int]bool) ([]int, error) {
 	ports := make([]int, 0, n)
-	seen := make(map[int]bool, n)
 	for range 100 * n {
 		p := firstPort + rand.IntN(lastPort-firstPort)
-		if seen[p] || !portFree(p) {
+		if taken[p] || !portFree(p) {
 			continue
 		}
-		seen[p] = true
+		taken[p] = true
 		if ports = append(ports, p); len(ports) == n {
 			return ports, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,8 +31,11 @@ func newLinks() *links {
 	return &links{ctx: ctx, stop: stop, gates: map[pair]*gate{}}
 }
 
-// gate is open or shut.
+// gate is open or shut, and counts what comes to it.
 type gate struct {
+	writes  atomic.Uint64 // pieces of streams, each of one write or more
+	packets atomic.Uint64
+
 	mu   sync.Mutex    // guards open
 	open chan struct{} // closed while the gate is open
 }
@@ -76,6 +80,18 @@ func (g *gate) pass(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// isOpen says whether the gate is open now.
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -133,6 +149,9 @@ func (l *links) pump(dst, src *net.TCPConn, g *gate) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(buf)
+		if n > 0 {
+			g.writes.Add(1)
+		}
 		if g.pass(l.ctx) != nil {
 			return
 		}

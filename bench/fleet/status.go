@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -44,7 +45,7 @@ func (n *Node) Status(ctx context.Context) (*pb.StatusResponse, error) {
 // Status asks the nodes that run, in order, and returns the first view given.
 func (f *Fleet) Status(ctx context.Context) (*pb.StatusResponse, error) {
 	err := errors.New("no node runs")
-	for _, n := range f.Nodes {
+	for _, n := range f.list() {
 		if n.PID() == 0 {
 			continue
 		}
@@ -74,7 +75,7 @@ func (f *Fleet) WaitHealthy(ctx context.Context) (time.Duration, error) {
 }
 
 func (f *Fleet) healthy(ctx context.Context) error {
-	for _, n := range f.Nodes {
+	for _, n := range f.list() {
 		st, err := n.Status(ctx)
 		if err != nil {
 			return err
@@ -98,19 +99,27 @@ func (f *Fleet) healthy(ctx context.Context) error {
 func (f *Fleet) StatusCommand(ctx context.Context) (code int, out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	addrs := ""
-	for _, n := range f.Nodes {
+	return f.Command(ctx, "status", "-o", "json")
+}
+
+// Command runs rlnode with the addresses of all nodes that run, and returns its
+// exit code and what it wrote: the answer, or if it failed, the answer and the
+// diagnostics.
+func (f *Fleet) Command(ctx context.Context, args ...string) (code int, out []byte, err error) {
+	var addrs []string
+	for _, n := range f.list() {
 		if n.PID() > 0 {
-			addrs += "," + n.GRPC
+			addrs = append(addrs, n.GRPC)
 		}
 	}
-	if addrs == "" {
+	if addrs == nil {
 		return 0, nil, errors.New("no node runs")
 	}
-	out, err = exec.CommandContext(ctx, f.cfg.Binary, "status", "--addr", addrs[1:], "-o", "json").Output()
+	args = append(args, "--addr", strings.Join(addrs, ","))
+	out, err = exec.CommandContext(ctx, f.cfg.Binary, args...).Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && failed.ExitCode() >= 0 {
-		return failed.ExitCode(), out, nil
+		return failed.ExitCode(), append(out, failed.Stderr...), nil
 	}
 	return 0, out, err
 }

@@ -95,37 +95,13 @@ func median(reps int, run func() (row, error)) (row, error) {
 func nodesCPU(f *fleet.Fleet) (time.Duration, error) {
 	var sum time.Duration
 	for _, n := range f.Nodes {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID()))
+		used, err := n.CPU()
 		if err != nil {
-			return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
-		}
-		used, err := parseStat(string(stat))
-		if err != nil {
-			return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
+			return 0, err
 		}
 		sum += used
 	}
 	return sum, nil
-}
-
-// parseStat reads user and system time from a line of /proc/<pid>/stat, where
-// Linux counts them in hundredths of a second.
-func parseStat(line string) (time.Duration, error) {
-	_, rest, ok := strings.Cut(line, ") ") // the name may hold spaces
-	fields := strings.Fields(rest)
-	const utime, stime = 11, 12 // counted after the name
-	if !ok || len(fields) <= stime {
-		return 0, fmt.Errorf("not a line of /proc/<pid>/stat: %q", line)
-	}
-	var ticks int64
-	for _, i := range []int{utime, stime} {
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
 // write prints rows as a table or as JSON.

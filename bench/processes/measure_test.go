@@ -4,19 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 )
-
-func TestParseStat(t *testing.T) {
-	const line = "42 (rlnode) S 1 42 42 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 8 0 100 0 0"
-	if _, err := parseStat("nonsense"); err == nil {
-		t.Error("nonsense was parsed")
-	}
-	got, err := parseStat(line)
-	if err != nil || got != 3*time.Second {
-		t.Errorf("%v, %v; want 3s", got, err)
-	}
-}
 
 func TestMedianTakesTheMiddleRun(t *testing.T) {
 	rates := []float64{30, 10, 20}

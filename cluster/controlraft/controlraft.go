@@ -309,6 +309,12 @@ func (g *Group) Promote(ctx context.Context, id string) error {
 	return wait(ctx, g.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, 5*time.Second))
 }
 
+// Demote takes a replica's vote; it goes on following the log. raft lets a leader
+// demote itself, which costs an election: hand leadership over before.
+func (g *Group) Demote(ctx context.Context, id string) error {
+	return wait(ctx, g.raft.DemoteVoter(raft.ServerID(id), 0, 5*time.Second))
+}
+
 // Remove takes a replica out of the group.
 func (g *Group) Remove(ctx context.Context, id string) error {
 	return wait(ctx, g.raft.RemoveServer(raft.ServerID(id), 0, 5*time.Second))

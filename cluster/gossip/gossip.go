@@ -149,7 +149,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			// The goodbye is a courtesy: nobody left to hear it is no fault.
-			if err := g.list.Leave(500 * time.Millisecond); err != nil {
+			if err := g.leave(); err != nil {
 				g.cfg.Logger.Debug("goodbye by gossip", "error", err)
 			}
 			return g.list.Shutdown()
@@ -222,6 +222,15 @@ func (g *Gossip) lost(n *memberlist.Node) {
 
 // Reached says whether any other node was ever heard.
 func (g *Gossip) Reached() bool { return g.reached.Load() }
+
+// leave says goodbye. A node that others refuse may be missing in its own list,
+// which memberlist does not expect.
+func (g *Gossip) leave() error {
+	if !slices.ContainsFunc(g.list.Members(), func(n *memberlist.Node) bool { return n.Name == g.self }) {
+		return nil
+	}
+	return g.list.Leave(500 * time.Millisecond)
+}
 
 // Announce spreads changed metadata.
 func (g *Gossip) Announce() error {

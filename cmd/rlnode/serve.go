@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,17 +20,17 @@ import (
 
 func serveCommand() *cobra.Command {
 	var (
-		cfg         cluster.Config
-		policies    string
-		logLevel    string
-		replaceWait time.Duration
+		cfg      cluster.Config
+		policies string
+		logLevel string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve --name NAME --grpc ADDR --peer ADDR --gossip ADDR --http ADDR",
 		Short: "Run one node of a cluster",
 		Long: "serve runs one node. Give every first node the same --bootstrap-expect N and --join: once N are there, one of\n" +
 			"them makes the cluster and takes the others in. A node that comes back to its --data-dir needs neither.\n" +
-			"SIGTERM hands leadership over and ends the process; the node stays a member. A second signal ends it at once.",
+			"SIGTERM hands leadership over and ends the process; the node stays a member. A second signal ends it at once.\n" +
+			"After rlnode drain the process ends by itself with exit code 0; started again it joins as a new node.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(logLevel)
@@ -40,6 +41,9 @@ func serveCommand() *cobra.Command {
 			cfg.Version = version()
 			if err := cfg.Validate(); err != nil {
 				return usageError{err}
+			}
+			if policies != "" && cfg.Restore != "" {
+				return usageError{errors.New("--policies and --restore: a backup has its policies; put others once the cluster runs")}
 			}
 			if policies != "" {
 				if cfg.Policies, err = readPolicies(policies); err != nil {
@@ -63,9 +67,11 @@ func serveCommand() *cobra.Command {
 	f.StringSliceVar(&cfg.Join, "join", nil, "gossip addresses of other nodes, `HOST:PORT,...`")
 	f.IntVar(&cfg.BootstrapExpect, "bootstrap-expect", 0, "make a cluster of `N` nodes, if none is known yet")
 	f.StringVar(&policies, "policies", "", "policy `FILE` of a new cluster; one that exists keeps its own, and the log says where they differ")
+	f.StringVar(&cfg.Restore, "restore", "", "make the new cluster from a backup `FILE`; give it to every first node")
 	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
 	f.IntVar(&cfg.ControlVoters, "control-voters", 3, "voters of the control group of a new cluster: 1, 3 or 5")
-	f.DurationVar(&replaceWait, "replace-after", 10*time.Minute, "accepted for later versions: in this one replicas move elsewhere only after rlnode remove")
+	f.DurationVar(&cfg.ReplaceAfter, "replace-after", 10*time.Minute, "how long a node may be dead before its replicas are made anew elsewhere; give all nodes the same")
+	f.DurationVar(&cfg.CheckpointInterval, "checkpoint-interval", 30*time.Second, "how often buckets of policies with on_state_loss: salvage are written to --data-dir; 0: never")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", 30*time.Second, "how long SIGTERM waits for leadership to be handed over")
 	f.StringVar(&cfg.Zone, "zone", "", "failure zone of the node, shown by status")
 	f.IntVar(&cfg.MaxBuckets, "max-buckets", 0, "cap on buckets this node holds; above it takes on new keys are refused; 0: none")

@@ -60,6 +60,18 @@ type nodeJSON struct {
 	Leads       uint32 `json:"leads"`
 	Replicas    uint32 `json:"replicas"`
 	Slots       uint32 `json:"slots"`
+	Retired     bool   `json:"retired"`
+	Progress    string `json:"progress"` // of a draining node
+}
+
+type moveJSON struct {
+	Slot        uint32 `json:"slot"`
+	Revision    uint64 `json:"revision"`
+	From        uint32 `json:"from"`
+	To          uint32 `json:"to"`
+	Phase       string `json:"phase"`
+	FromSettled bool   `json:"from_settled"`
+	ToSettled   bool   `json:"to_settled"`
 }
 
 type memberJSON struct {
@@ -97,6 +109,9 @@ type clusterJSON struct {
 	Problems      []string    `json:"problems"`
 	Nodes         []nodeJSON  `json:"nodes"`
 	Groups        []groupJSON `json:"groups"`
+	Moves         []moveJSON  `json:"moves"`
+	MovesWaiting  uint32      `json:"moves_waiting"`
+	Dead          uint32      `json:"dead"`
 }
 
 func nodesJSON(nodes []*pb.NodeStatus) []nodeJSON {
@@ -105,6 +120,7 @@ func nodesJSON(nodes []*pb.NodeStatus) []nodeJSON {
 		out = append(out, nodeJSON{
 			n.GetName(), n.GetIncarnation(), n.GetState(), n.GetGrpc(), n.GetHttp(), n.GetPeer(), n.GetGossip(),
 			n.GetZone(), n.GetControl(), n.GetLeads(), n.GetReplicas(), n.GetSlots(),
+			n.GetRetired(), n.GetProgress(),
 		})
 	}
 	return out
@@ -114,7 +130,11 @@ func statusJSON(r *pb.StatusResponse) clusterJSON {
 	c := clusterJSON{
 		ClusterID: r.GetClusterId(), Revision: r.GetRevision(), Healthy: r.GetHealthy(), Slots: r.GetSlots(),
 		ControlLeader: r.GetControlLeader(), Problems: append([]string{}, r.GetProblems()...),
-		Nodes: nodesJSON(r.GetNodes()), Groups: []groupJSON{},
+		Nodes: nodesJSON(r.GetNodes()), Groups: []groupJSON{}, Moves: []moveJSON{},
+		MovesWaiting: r.GetMovesWaiting(), Dead: r.GetDead(),
+	}
+	for _, m := range r.GetMoves() {
+		c.Moves = append(c.Moves, moveJSON{m.GetSlot(), m.GetRevision(), m.GetFrom(), m.GetTo(), m.GetPhase(), m.GetFromSettled(), m.GetToSettled()})
 	}
 	for _, g := range r.GetGroups() {
 		j := groupJSON{
@@ -153,6 +173,23 @@ func statusTable(out io.Writer, r *pb.StatusResponse) error {
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%v\n", g.GetId(), g.GetEpoch(), orNone(g.GetLeader()), g.GetOwner(), g.GetTerm(),
 			strings.Join(g.GetReplicas(), ","), g.GetSlots(), g.GetApplied(), g.GetBuckets(), g.GetHealthy())
 	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return movesTable(out, r)
+}
+
+// movesTable says nothing when no slot is on the move.
+func movesTable(out io.Writer, r *pb.StatusResponse) error {
+	if len(r.GetMoves()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SLOT\tFROM\tTO\tPHASE\tREVISION")
+	for _, m := range r.GetMoves() {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%d\n", m.GetSlot(), m.GetFrom(), m.GetTo(), m.GetPhase(), m.GetRevision())
+	}
 	return w.Flush()
 }
 
@@ -160,7 +197,11 @@ func nodesTable(out io.Writer, nodes []*pb.NodeStatus) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tSTATE\tGRPC\tHTTP\tCONTROL\tLEADS\tREPLICAS\tSLOTS\tZONE")
 	for _, n := range nodes {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", n.GetName(), n.GetState(), n.GetGrpc(), orNone(n.GetHttp()), n.GetControl(),
+		state := n.GetState()
+		if n.GetRetired() {
+			state += " (replaced)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", n.GetName(), state, n.GetGrpc(), orNone(n.GetHttp()), n.GetControl(),
 			n.GetLeads(), n.GetReplicas(), n.GetSlots(), orNone(n.GetZone()))
 	}
 	return w.Flush()
@@ -171,54 +212,4 @@ func orNone(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func membersCommand() *cobra.Command {
-	var addrs []string
-	var output string
-	cmd := &cobra.Command{
-		Use:   "members",
-		Short: "List the nodes of the cluster",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "table"); err != nil {
-				return err
-			}
-			r, err := ask(cmd.Context(), addrs, reading, func(ctx context.Context, c *grpc.ClientConn) (*pb.MembersResponse, error) {
-				return pb.NewClusterClient(c).Members(ctx, &pb.MembersRequest{})
-			})
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(nodesJSON(r.GetNodes()))
-			}
-			return nodesTable(cmd.OutOrStdout(), r.GetNodes())
-		},
-	}
-	addrFlag(cmd, &addrs)
-	outputFlag(cmd, &output, "table")
-	return cmd
-}
-
-func removeCommand() *cobra.Command {
-	var addrs []string
-	cmd := &cobra.Command{
-		Use:   "remove NODE",
-		Short: "Declare that a node will never return; its state is gone for good",
-		Long: "remove takes a stopped node out of the cluster. Its replicas are made anew on other nodes, where any are left; on a\n" +
-			"cluster of three the groups then run on two of three and status exits 4. A node that comes back under the name is new.",
-		Args: oneArg("node name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := ask(cmd.Context(), addrs, changing, func(ctx context.Context, c *grpc.ClientConn) (*pb.RemoveResponse, error) {
-				return pb.NewClusterClient(c).Remove(ctx, &pb.RemoveRequest{Node: args[0]})
-			})
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
-			}
-			return err
-		},
-	}
-	addrFlag(cmd, &addrs)
-	return cmd
 }

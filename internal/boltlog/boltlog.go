@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -42,6 +43,7 @@ var (
 // has ended. A file that another process holds for longer than a second, or
 // that is no such file, is an error.
 func Open(path string) (s *Store, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // bbolt reads past the end of a map of one that was cut off
 	defer func() {
 		if p := recover(); p != nil { // bbolt panics on some damaged files
 			s, err = nil, fmt.Errorf("open the raft log %s: damaged: %v", path, p)

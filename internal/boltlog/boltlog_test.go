@@ -216,3 +216,31 @@ func FuzzDecodeNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+// bbolt maps what its head says the file has, and reads past the end of it.
+func TestFileThatIsCutOffIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs []*raft.Log
+	for i := range uint64(200) {
+		logs = append(logs, &raft.Log{Index: i + 1, Term: 1, Data: bytes.Repeat([]byte("x"), 1000)})
+	}
+	if err := s.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{40_000, 12_288, 8_192, 4_096, 100} {
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(path); err == nil {
+			t.Errorf("%d bytes are left of it, and it opens", size)
+			_ = s.Close()
+		}
+	}
+}

@@ -104,10 +104,16 @@ func (d *Dir) load() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && d.cluster == "" {
-		return fmt.Errorf("data directory %s: file %s is empty: it is damaged", d.path, clusterFile)
+	if err == nil && !isClusterID(d.cluster) {
+		return fmt.Errorf("data directory %s: file %s holds %q, want the id of a cluster, a word: it is damaged", d.path, clusterFile, d.cluster)
 	}
 	return err
+}
+
+// isClusterID says whether id is a word of printable ASCII of bearable length.
+func isClusterID(id string) bool {
+	const longest = 128
+	return id != "" && len(id) <= longest && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // Path returns the absolute path of the directory.
@@ -126,7 +132,7 @@ func (d *Dir) ClusterID() string {
 // SetClusterID makes the directory belong to a cluster, for ever. When it
 // returns nil the id is on disk. It refuses another than the one it has.
 func (d *Dir) SetClusterID(id string) error {
-	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if !isClusterID(id) {
 		return fmt.Errorf("cluster id %q: want a word", id)
 	}
 	d.mu.Lock()

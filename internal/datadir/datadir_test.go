@@ -115,7 +115,7 @@ func TestFirstStartCutShortIsTakenUp(t *testing.T) {
 }
 
 func TestDamagedFilesAreErrors(t *testing.T) {
-	for file, content := range map[string]string{idFile: "zz", clusterFile: "\n"} {
+	for file, content := range map[string]string{idFile: "zz", clusterFile: "7c \x02\xff"} {
 		path := t.TempDir()
 		d := mustOpen(t, path)
 		_ = d.Close()

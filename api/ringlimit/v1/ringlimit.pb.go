@@ -538,7 +538,7 @@ type LimitDecision struct {
 	PolicyVersion uint64                 `protobuf:"varint,8,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`                                   // empty when allowed; rate_limited, cost_exceeds_capacity, …
 	PermitId      string                 `protobuf:"bytes,10,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`              // of a concurrency limit: to release or renew it
-	FencingToken  uint64                 `protobuf:"varint,11,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"` // grows with every grant of the policy's slot and epoch
+	FencingToken  uint64                 `protobuf:"varint,11,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"` // grows with every grant in the slot of the limit, also over moves and new epochs
 	Shadow        bool                   `protobuf:"varint,12,opt,name=shadow,proto3" json:"shadow,omitempty"`                                 // counted, but never denies
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1606,6 +1606,9 @@ type NodeStatus struct {
 	Control       string                 `protobuf:"bytes,12,opt,name=control,proto3" json:"control,omitempty"` // voter, nonvoter, none
 	Version       string                 `protobuf:"bytes,13,opt,name=version,proto3" json:"version,omitempty"`
 	Directory     string                 `protobuf:"bytes,14,opt,name=directory,proto3" json:"directory,omitempty"`
+	Retired       bool                   `protobuf:"varint,15,opt,name=retired,proto3" json:"retired,omitempty"`   // dead for --replace-after: its replicas are made anew elsewhere; it counts again when it is back
+	Draining      bool                   `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"` // by `rlnode drain`; state says draining also of a process that stops
+	Progress      string                 `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`  // of a draining node: what is still on it, for a person
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1738,6 +1741,120 @@ func (x *NodeStatus) GetDirectory() string {
 	return ""
 }
 
+func (x *NodeStatus) GetRetired() bool {
+	if x != nil {
+		return x.Retired
+	}
+	return false
+}
+
+func (x *NodeStatus) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *NodeStatus) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
+}
+
+// MoveStatus is a slot on its way from one group to another.
+type MoveStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"` // names the move; never used twice
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`         // groups
+	To            uint32                 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	Phase         string                 `protobuf:"bytes,5,opt,name=phase,proto3" json:"phase,omitempty"`                                 // copying, flipped, cancelled
+	FromSettled   bool                   `protobuf:"varint,6,opt,name=from_settled,json=fromSettled,proto3" json:"from_settled,omitempty"` // that group has let go of it, or has taken it back
+	ToSettled     bool                   `protobuf:"varint,7,opt,name=to_settled,json=toSettled,proto3" json:"to_settled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveStatus) Reset() {
+	*x = MoveStatus{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveStatus) ProtoMessage() {}
+
+func (x *MoveStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
+func (*MoveStatus) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *MoveStatus) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *MoveStatus) GetFromSettled() bool {
+	if x != nil {
+		return x.FromSettled
+	}
+	return false
+}
+
+func (x *MoveStatus) GetToSettled() bool {
+	if x != nil {
+		return x.ToSettled
+	}
+	return false
+}
+
 type ReplicaStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1753,7 +1870,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1882,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1895,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReplicaStatus) GetNode() string {
@@ -1851,7 +1968,7 @@ type GroupStatus struct {
 
 func (x *GroupStatus) Reset() {
 	*x = GroupStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1980,7 @@ func (x *GroupStatus) String() string {
 func (*GroupStatus) ProtoMessage() {}
 
 func (x *GroupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1993,7 @@ func (x *GroupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupStatus.ProtoReflect.Descriptor instead.
 func (*GroupStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GroupStatus) GetId() uint32 {
@@ -1980,13 +2097,17 @@ type StatusResponse struct {
 	Groups        []*GroupStatus         `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
 	Problems      []string               `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
 	ControlLeader string                 `protobuf:"bytes,8,opt,name=control_leader,json=controlLeader,proto3" json:"control_leader,omitempty"`
+	Moves         []*MoveStatus          `protobuf:"bytes,9,rep,name=moves,proto3" json:"moves,omitempty"`
+	MovesWaiting  uint32                 `protobuf:"varint,10,opt,name=moves_waiting,json=movesWaiting,proto3" json:"moves_waiting,omitempty"` // slots whose move has not begun
+	Dead          uint32                 `protobuf:"varint,11,opt,name=dead,proto3" json:"dead,omitempty"`                                     // nodes that look dead to a majority of the others
+	Index         uint64                 `protobuf:"varint,12,opt,name=index,proto3" json:"index,omitempty"`                                   // of the control log, as far as the node that answers has applied it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2119,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2132,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -2070,6 +2191,34 @@ func (x *StatusResponse) GetControlLeader() string {
 	return ""
 }
 
+func (x *StatusResponse) GetMoves() []*MoveStatus {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetMovesWaiting() uint32 {
+	if x != nil {
+		return x.MovesWaiting
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetDead() uint32 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 type MembersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2078,7 +2227,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2239,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2252,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
 }
 
 type MembersResponse struct {
@@ -2115,7 +2264,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2276,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2289,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MembersResponse) GetNodes() []*NodeStatus {
@@ -2159,7 +2308,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2320,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2333,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RemoveRequest) GetNode() string {
@@ -2202,7 +2351,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2363,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2376,183 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+}
+
+type DrainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *DrainRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+type DrainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Already       bool                   `protobuf:"varint,1,opt,name=already,proto3" json:"already,omitempty"` // it was draining before
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`     // of the control log: a status of an earlier one does not know of it yet
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainResponse) Reset() {
+	*x = DrainResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainResponse) ProtoMessage() {}
+
+func (x *DrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
+func (*DrainResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *DrainResponse) GetAlready() bool {
+	if x != nil {
+		return x.Already
+	}
+	return false
+}
+
+func (x *DrainResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type UndrainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainRequest) Reset() {
+	*x = UndrainRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainRequest) ProtoMessage() {}
+
+func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
+func (*UndrainRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *UndrainRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+type UndrainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainResponse) Reset() {
+	*x = UndrainResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainResponse) ProtoMessage() {}
+
+func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
+func (*UndrainResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
 }
 
 // JoinRequest is how a starting node introduces itself: who it is and where it listens.
@@ -2243,13 +2568,14 @@ type JoinRequest struct {
 	Zone          string                 `protobuf:"bytes,8,opt,name=zone,proto3" json:"zone,omitempty"`
 	ClusterId     string                 `protobuf:"bytes,9,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`   // empty: knows none yet
 	FormatMax     uint32                 `protobuf:"varint,10,opt,name=format_max,json=formatMax,proto3" json:"format_max,omitempty"` // the newest entry format it reads
+	Backup        string                 `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                         // id of the backup that it is to be restored from, if any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2587,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2600,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -2347,16 +2673,24 @@ func (x *JoinRequest) GetFormatMax() uint32 {
 	return 0
 }
 
+func (x *JoinRequest) GetBackup() string {
+	if x != nil {
+		return x.Backup
+	}
+	return ""
+}
+
 type JoinResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Left          bool                   `protobuf:"varint,2,opt,name=left,proto3" json:"left,omitempty"` // this process was drained and has left: it may end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2702,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2715,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JoinResponse) GetClusterId() string {
@@ -2389,6 +2723,94 @@ func (x *JoinResponse) GetClusterId() string {
 		return x.ClusterId
 	}
 	return ""
+}
+
+func (x *JoinResponse) GetLeft() bool {
+	if x != nil {
+		return x.Left
+	}
+	return false
+}
+
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+}
+
+// BackupPiece is the next bytes of a backup file.
+type BackupPiece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupPiece) Reset() {
+	*x = BackupPiece{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupPiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupPiece) ProtoMessage() {}
+
+func (x *BackupPiece) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
+func (*BackupPiece) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *BackupPiece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
 }
 
 type RefundRequest struct {
@@ -2403,7 +2825,7 @@ type RefundRequest struct {
 
 func (x *RefundRequest) Reset() {
 	*x = RefundRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2837,7 @@ func (x *RefundRequest) String() string {
 func (*RefundRequest) ProtoMessage() {}
 
 func (x *RefundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2850,7 @@ func (x *RefundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
 func (*RefundRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RefundRequest) GetSubject() *Subject {
@@ -2469,7 +2891,7 @@ type RefundResponse struct {
 
 func (x *RefundResponse) Reset() {
 	*x = RefundResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2903,7 @@ func (x *RefundResponse) String() string {
 func (*RefundResponse) ProtoMessage() {}
 
 func (x *RefundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2916,7 @@ func (x *RefundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
 func (*RefundResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RefundResponse) GetRefunded() bool {
@@ -2521,7 +2943,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2955,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2968,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PermitRequest) GetSubject() *Subject {
@@ -2573,7 +2995,7 @@ type PermitResponse struct {
 
 func (x *PermitResponse) Reset() {
 	*x = PermitResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +3007,7 @@ func (x *PermitResponse) String() string {
 func (*PermitResponse) ProtoMessage() {}
 
 func (x *PermitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +3020,7 @@ func (x *PermitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitResponse.ProtoReflect.Descriptor instead.
 func (*PermitResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PermitResponse) GetHeld() bool {
@@ -2629,7 +3051,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +3063,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +3076,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExplainResponse) GetHomeSlot() uint32 {
@@ -2718,7 +3140,7 @@ type ExplainedPolicy struct {
 
 func (x *ExplainedPolicy) Reset() {
 	*x = ExplainedPolicy{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +3152,7 @@ func (x *ExplainedPolicy) String() string {
 func (*ExplainedPolicy) ProtoMessage() {}
 
 func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +3165,7 @@ func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedPolicy.ProtoReflect.Descriptor instead.
 func (*ExplainedPolicy) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExplainedPolicy) GetPolicyId() string {
@@ -2831,7 +3253,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +3265,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3278,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
 }
 
 type ListPoliciesResponse struct {
@@ -2869,7 +3291,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3303,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3316,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListPoliciesResponse) GetSetJson() []byte {
@@ -2920,7 +3342,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3354,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3367,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetPolicyRequest) GetId() string {
@@ -2965,7 +3387,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3399,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3412,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetPolicyResponse) GetPolicyJson() []byte {
@@ -3018,7 +3440,7 @@ type Author struct {
 
 func (x *Author) Reset() {
 	*x = Author{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3452,7 @@ func (x *Author) String() string {
 func (*Author) ProtoMessage() {}
 
 func (x *Author) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3465,7 @@ func (x *Author) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Author.ProtoReflect.Descriptor instead.
 func (*Author) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Author) GetWho() string {
@@ -3075,7 +3497,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3509,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3522,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PutFileRequest) GetFile() []byte {
@@ -3149,7 +3571,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3583,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3596,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutPolicyRequest) GetPolicyJson() []byte {
@@ -3209,7 +3631,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3643,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3656,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeletePolicyRequest) GetId() string {
@@ -3270,7 +3692,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3282,7 +3704,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3295,7 +3717,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RollbackRequest) GetId() string {
@@ -3337,7 +3759,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +3771,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +3784,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutResponse) GetChanged() bool {
@@ -3395,7 +3817,7 @@ type PolicyHistoryRequest struct {
 
 func (x *PolicyHistoryRequest) Reset() {
 	*x = PolicyHistoryRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3829,7 @@ func (x *PolicyHistoryRequest) String() string {
 func (*PolicyHistoryRequest) ProtoMessage() {}
 
 func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3842,7 @@ func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryRequest.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PolicyHistoryRequest) GetId() string {
@@ -3443,7 +3865,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3877,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3890,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PolicyVersion) GetVersion() uint64 {
@@ -3515,7 +3937,7 @@ type PolicyHistoryResponse struct {
 
 func (x *PolicyHistoryResponse) Reset() {
 	*x = PolicyHistoryResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3949,7 @@ func (x *PolicyHistoryResponse) String() string {
 func (*PolicyHistoryResponse) ProtoMessage() {}
 
 func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3962,7 @@ func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryResponse.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PolicyHistoryResponse) GetVersions() []*PolicyVersion {
@@ -3560,7 +3982,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3994,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +4007,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DiffResponse) GetChangesJson() []byte {
@@ -3611,7 +4033,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3623,7 +4045,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3636,7 +4058,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AuditRequest) GetLimit() uint32 {
@@ -3655,7 +4077,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +4089,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +4102,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AuditResponse) GetEntriesJson() []byte {
@@ -3700,7 +4122,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +4134,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +4147,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SetOverrideRequest) GetOverrideJson() []byte {
@@ -3750,7 +4172,7 @@ type ListOverridesRequest struct {
 
 func (x *ListOverridesRequest) Reset() {
 	*x = ListOverridesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3762,7 +4184,7 @@ func (x *ListOverridesRequest) String() string {
 func (*ListOverridesRequest) ProtoMessage() {}
 
 func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3775,7 +4197,7 @@ func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
 func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
 }
 
 type ListOverridesResponse struct {
@@ -3787,7 +4209,7 @@ type ListOverridesResponse struct {
 
 func (x *ListOverridesResponse) Reset() {
 	*x = ListOverridesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4221,7 @@ func (x *ListOverridesResponse) String() string {
 func (*ListOverridesResponse) ProtoMessage() {}
 
 func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4234,7 @@ func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
 func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListOverridesResponse) GetOverridesJson() []byte {
@@ -3832,7 +4254,7 @@ type ClearOverrideRequest struct {
 
 func (x *ClearOverrideRequest) Reset() {
 	*x = ClearOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +4266,7 @@ func (x *ClearOverrideRequest) String() string {
 func (*ClearOverrideRequest) ProtoMessage() {}
 
 func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +4279,7 @@ func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearOverrideRequest.ProtoReflect.Descriptor instead.
 func (*ClearOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ClearOverrideRequest) GetOverrideJson() []byte {
@@ -4006,7 +4428,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
 	"\x04grpc\x18\x05 \x01(\tR\x04grpc\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05local\x18\x01 \x01(\bR\x05local\"\xda\x02\n" +
+	"\x05local\x18\x01 \x01(\bR\x05local\"\xac\x03\n" +
 	"\n" +
 	"NodeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
@@ -4023,7 +4445,20 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x06gossip\x18\v \x01(\tR\x06gossip\x12\x18\n" +
 	"\acontrol\x18\f \x01(\tR\acontrol\x12\x18\n" +
 	"\aversion\x18\r \x01(\tR\aversion\x12\x1c\n" +
-	"\tdirectory\x18\x0e \x01(\tR\tdirectory\"\xbf\x01\n" +
+	"\tdirectory\x18\x0e \x01(\tR\tdirectory\x12\x18\n" +
+	"\aretired\x18\x0f \x01(\bR\aretired\x12\x1a\n" +
+	"\bdraining\x18\x10 \x01(\bR\bdraining\x12\x1a\n" +
+	"\bprogress\x18\x11 \x01(\tR\bprogress\"\xb8\x01\n" +
+	"\n" +
+	"MoveStatus\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\x12\x14\n" +
+	"\x05phase\x18\x05 \x01(\tR\x05phase\x12!\n" +
+	"\ffrom_settled\x18\x06 \x01(\bR\vfromSettled\x12\x1d\n" +
+	"\n" +
+	"to_settled\x18\a \x01(\bR\ttoSettled\"\xbf\x01\n" +
 	"\rReplicaStatus\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x04R\x06serial\x12 \n" +
@@ -4046,7 +4481,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	" \x01(\bR\ahealthy\x125\n" +
 	"\amembers\x18\v \x03(\v2\x1b.ringlimit.v1.ReplicaStatusR\amembers\x12\x18\n" +
 	"\aproblem\x18\f \x01(\tR\aproblem\x12\x17\n" +
-	"\atime_ns\x18\r \x01(\x03R\x06timeNs\"\xa1\x02\n" +
+	"\atime_ns\x18\r \x01(\x03R\x06timeNs\"\xa0\x03\n" +
 	"\x0eStatusResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1a\n" +
@@ -4056,13 +4491,26 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x05nodes\x18\x05 \x03(\v2\x18.ringlimit.v1.NodeStatusR\x05nodes\x121\n" +
 	"\x06groups\x18\x06 \x03(\v2\x19.ringlimit.v1.GroupStatusR\x06groups\x12\x1a\n" +
 	"\bproblems\x18\a \x03(\tR\bproblems\x12%\n" +
-	"\x0econtrol_leader\x18\b \x01(\tR\rcontrolLeader\"\x10\n" +
+	"\x0econtrol_leader\x18\b \x01(\tR\rcontrolLeader\x12.\n" +
+	"\x05moves\x18\t \x03(\v2\x18.ringlimit.v1.MoveStatusR\x05moves\x12#\n" +
+	"\rmoves_waiting\x18\n" +
+	" \x01(\rR\fmovesWaiting\x12\x12\n" +
+	"\x04dead\x18\v \x01(\rR\x04dead\x12\x14\n" +
+	"\x05index\x18\f \x01(\x04R\x05index\"\x10\n" +
 	"\x0eMembersRequest\"A\n" +
 	"\x0fMembersResponse\x12.\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x18.ringlimit.v1.NodeStatusR\x05nodes\"#\n" +
 	"\rRemoveRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"\x10\n" +
-	"\x0eRemoveResponse\"\x87\x02\n" +
+	"\x0eRemoveResponse\"\"\n" +
+	"\fDrainRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"?\n" +
+	"\rDrainResponse\x12\x18\n" +
+	"\aalready\x18\x01 \x01(\bR\aalready\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\"$\n" +
+	"\x0eUndrainRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"\x11\n" +
+	"\x0fUndrainResponse\"\x9f\x02\n" +
 	"\vJoinRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12 \n" +
@@ -4076,10 +4524,15 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"cluster_id\x18\t \x01(\tR\tclusterId\x12\x1d\n" +
 	"\n" +
 	"format_max\x18\n" +
-	" \x01(\rR\tformatMax\"-\n" +
+	" \x01(\rR\tformatMax\x12\x16\n" +
+	"\x06backup\x18\v \x01(\tR\x06backup\"A\n" +
 	"\fJoinResponse\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\x9b\x01\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
+	"\x04left\x18\x02 \x01(\bR\x04left\"\x0f\n" +
+	"\rBackupRequest\"!\n" +
+	"\vBackupPiece\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x9b\x01\n" +
 	"\rRefundRequest\x12/\n" +
 	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x1d\n" +
 	"\n" +
@@ -4225,12 +4678,15 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x05Audit\x12\x1a.ringlimit.v1.AuditRequest\x1a\x1b.ringlimit.v1.AuditResponse\x12J\n" +
 	"\vSetOverride\x12 .ringlimit.v1.SetOverrideRequest\x1a\x19.ringlimit.v1.PutResponse\x12X\n" +
 	"\rListOverrides\x12\".ringlimit.v1.ListOverridesRequest\x1a#.ringlimit.v1.ListOverridesResponse\x12N\n" +
-	"\rClearOverride\x12\".ringlimit.v1.ClearOverrideRequest\x1a\x19.ringlimit.v1.PutResponse2\x9a\x02\n" +
+	"\rClearOverride\x12\".ringlimit.v1.ClearOverrideRequest\x1a\x19.ringlimit.v1.PutResponse2\xe8\x03\n" +
 	"\aCluster\x12=\n" +
 	"\x04Join\x12\x19.ringlimit.v1.JoinRequest\x1a\x1a.ringlimit.v1.JoinResponse\x12C\n" +
 	"\x06Status\x12\x1b.ringlimit.v1.StatusRequest\x1a\x1c.ringlimit.v1.StatusResponse\x12F\n" +
 	"\aMembers\x12\x1c.ringlimit.v1.MembersRequest\x1a\x1d.ringlimit.v1.MembersResponse\x12C\n" +
-	"\x06Remove\x12\x1b.ringlimit.v1.RemoveRequest\x1a\x1c.ringlimit.v1.RemoveResponseB=Z;github.com/ringlimit/ringlimit/api/ringlimit/v1;ringlimitv1b\x06proto3"
+	"\x06Remove\x12\x1b.ringlimit.v1.RemoveRequest\x1a\x1c.ringlimit.v1.RemoveResponse\x12@\n" +
+	"\x05Drain\x12\x1a.ringlimit.v1.DrainRequest\x1a\x1b.ringlimit.v1.DrainResponse\x12F\n" +
+	"\aUndrain\x12\x1c.ringlimit.v1.UndrainRequest\x1a\x1d.ringlimit.v1.UndrainResponse\x12B\n" +
+	"\x06Backup\x12\x1b.ringlimit.v1.BackupRequest\x1a\x19.ringlimit.v1.BackupPiece0\x01B=Z;github.com/ringlimit/ringlimit/api/ringlimit/v1;ringlimitv1b\x06proto3"
 
 var (
 	file_ringlimit_v1_ringlimit_proto_rawDescOnce sync.Once
@@ -4245,7 +4701,7 @@ func file_ringlimit_v1_ringlimit_proto_rawDescGZIP() []byte {
 }
 
 var file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(Code)(0),                     // 0: ringlimit.v1.Code
 	(*Principal)(nil),             // 1: ringlimit.v1.Principal
@@ -4269,41 +4725,48 @@ var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(*GroupRoute)(nil),            // 19: ringlimit.v1.GroupRoute
 	(*StatusRequest)(nil),         // 20: ringlimit.v1.StatusRequest
 	(*NodeStatus)(nil),            // 21: ringlimit.v1.NodeStatus
-	(*ReplicaStatus)(nil),         // 22: ringlimit.v1.ReplicaStatus
-	(*GroupStatus)(nil),           // 23: ringlimit.v1.GroupStatus
-	(*StatusResponse)(nil),        // 24: ringlimit.v1.StatusResponse
-	(*MembersRequest)(nil),        // 25: ringlimit.v1.MembersRequest
-	(*MembersResponse)(nil),       // 26: ringlimit.v1.MembersResponse
-	(*RemoveRequest)(nil),         // 27: ringlimit.v1.RemoveRequest
-	(*RemoveResponse)(nil),        // 28: ringlimit.v1.RemoveResponse
-	(*JoinRequest)(nil),           // 29: ringlimit.v1.JoinRequest
-	(*JoinResponse)(nil),          // 30: ringlimit.v1.JoinResponse
-	(*RefundRequest)(nil),         // 31: ringlimit.v1.RefundRequest
-	(*RefundResponse)(nil),        // 32: ringlimit.v1.RefundResponse
-	(*PermitRequest)(nil),         // 33: ringlimit.v1.PermitRequest
-	(*PermitResponse)(nil),        // 34: ringlimit.v1.PermitResponse
-	(*ExplainResponse)(nil),       // 35: ringlimit.v1.ExplainResponse
-	(*ExplainedPolicy)(nil),       // 36: ringlimit.v1.ExplainedPolicy
-	(*ListPoliciesRequest)(nil),   // 37: ringlimit.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),  // 38: ringlimit.v1.ListPoliciesResponse
-	(*GetPolicyRequest)(nil),      // 39: ringlimit.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),     // 40: ringlimit.v1.GetPolicyResponse
-	(*Author)(nil),                // 41: ringlimit.v1.Author
-	(*PutFileRequest)(nil),        // 42: ringlimit.v1.PutFileRequest
-	(*PutPolicyRequest)(nil),      // 43: ringlimit.v1.PutPolicyRequest
-	(*DeletePolicyRequest)(nil),   // 44: ringlimit.v1.DeletePolicyRequest
-	(*RollbackRequest)(nil),       // 45: ringlimit.v1.RollbackRequest
-	(*PutResponse)(nil),           // 46: ringlimit.v1.PutResponse
-	(*PolicyHistoryRequest)(nil),  // 47: ringlimit.v1.PolicyHistoryRequest
-	(*PolicyVersion)(nil),         // 48: ringlimit.v1.PolicyVersion
-	(*PolicyHistoryResponse)(nil), // 49: ringlimit.v1.PolicyHistoryResponse
-	(*DiffResponse)(nil),          // 50: ringlimit.v1.DiffResponse
-	(*AuditRequest)(nil),          // 51: ringlimit.v1.AuditRequest
-	(*AuditResponse)(nil),         // 52: ringlimit.v1.AuditResponse
-	(*SetOverrideRequest)(nil),    // 53: ringlimit.v1.SetOverrideRequest
-	(*ListOverridesRequest)(nil),  // 54: ringlimit.v1.ListOverridesRequest
-	(*ListOverridesResponse)(nil), // 55: ringlimit.v1.ListOverridesResponse
-	(*ClearOverrideRequest)(nil),  // 56: ringlimit.v1.ClearOverrideRequest
+	(*MoveStatus)(nil),            // 22: ringlimit.v1.MoveStatus
+	(*ReplicaStatus)(nil),         // 23: ringlimit.v1.ReplicaStatus
+	(*GroupStatus)(nil),           // 24: ringlimit.v1.GroupStatus
+	(*StatusResponse)(nil),        // 25: ringlimit.v1.StatusResponse
+	(*MembersRequest)(nil),        // 26: ringlimit.v1.MembersRequest
+	(*MembersResponse)(nil),       // 27: ringlimit.v1.MembersResponse
+	(*RemoveRequest)(nil),         // 28: ringlimit.v1.RemoveRequest
+	(*RemoveResponse)(nil),        // 29: ringlimit.v1.RemoveResponse
+	(*DrainRequest)(nil),          // 30: ringlimit.v1.DrainRequest
+	(*DrainResponse)(nil),         // 31: ringlimit.v1.DrainResponse
+	(*UndrainRequest)(nil),        // 32: ringlimit.v1.UndrainRequest
+	(*UndrainResponse)(nil),       // 33: ringlimit.v1.UndrainResponse
+	(*JoinRequest)(nil),           // 34: ringlimit.v1.JoinRequest
+	(*JoinResponse)(nil),          // 35: ringlimit.v1.JoinResponse
+	(*BackupRequest)(nil),         // 36: ringlimit.v1.BackupRequest
+	(*BackupPiece)(nil),           // 37: ringlimit.v1.BackupPiece
+	(*RefundRequest)(nil),         // 38: ringlimit.v1.RefundRequest
+	(*RefundResponse)(nil),        // 39: ringlimit.v1.RefundResponse
+	(*PermitRequest)(nil),         // 40: ringlimit.v1.PermitRequest
+	(*PermitResponse)(nil),        // 41: ringlimit.v1.PermitResponse
+	(*ExplainResponse)(nil),       // 42: ringlimit.v1.ExplainResponse
+	(*ExplainedPolicy)(nil),       // 43: ringlimit.v1.ExplainedPolicy
+	(*ListPoliciesRequest)(nil),   // 44: ringlimit.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),  // 45: ringlimit.v1.ListPoliciesResponse
+	(*GetPolicyRequest)(nil),      // 46: ringlimit.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),     // 47: ringlimit.v1.GetPolicyResponse
+	(*Author)(nil),                // 48: ringlimit.v1.Author
+	(*PutFileRequest)(nil),        // 49: ringlimit.v1.PutFileRequest
+	(*PutPolicyRequest)(nil),      // 50: ringlimit.v1.PutPolicyRequest
+	(*DeletePolicyRequest)(nil),   // 51: ringlimit.v1.DeletePolicyRequest
+	(*RollbackRequest)(nil),       // 52: ringlimit.v1.RollbackRequest
+	(*PutResponse)(nil),           // 53: ringlimit.v1.PutResponse
+	(*PolicyHistoryRequest)(nil),  // 54: ringlimit.v1.PolicyHistoryRequest
+	(*PolicyVersion)(nil),         // 55: ringlimit.v1.PolicyVersion
+	(*PolicyHistoryResponse)(nil), // 56: ringlimit.v1.PolicyHistoryResponse
+	(*DiffResponse)(nil),          // 57: ringlimit.v1.DiffResponse
+	(*AuditRequest)(nil),          // 58: ringlimit.v1.AuditRequest
+	(*AuditResponse)(nil),         // 59: ringlimit.v1.AuditResponse
+	(*SetOverrideRequest)(nil),    // 60: ringlimit.v1.SetOverrideRequest
+	(*ListOverridesRequest)(nil),  // 61: ringlimit.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil), // 62: ringlimit.v1.ListOverridesResponse
+	(*ClearOverrideRequest)(nil),  // 63: ringlimit.v1.ClearOverrideRequest
 }
 var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	1,  // 0: ringlimit.v1.Subject.principals:type_name -> ringlimit.v1.Principal
@@ -4323,76 +4786,83 @@ var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	13, // 14: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
 	18, // 15: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
 	19, // 16: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
-	22, // 17: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
+	23, // 17: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
 	21, // 18: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	23, // 19: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
-	21, // 20: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	3,  // 21: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
-	4,  // 22: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
-	7,  // 23: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
-	3,  // 24: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
-	36, // 25: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
-	7,  // 26: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
-	41, // 27: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
-	41, // 28: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
-	41, // 29: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
-	41, // 30: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
-	48, // 31: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
-	41, // 32: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
-	41, // 33: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
-	5,  // 34: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
-	12, // 35: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
-	15, // 36: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
-	17, // 37: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
-	31, // 38: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
-	33, // 39: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
-	33, // 40: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
-	5,  // 41: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
-	37, // 42: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
-	39, // 43: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
-	42, // 44: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
-	43, // 45: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
-	44, // 46: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
-	47, // 47: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
-	45, // 48: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
-	42, // 49: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
-	51, // 50: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
-	53, // 51: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
-	54, // 52: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
-	56, // 53: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
-	29, // 54: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
-	20, // 55: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
-	25, // 56: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
-	27, // 57: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
-	11, // 58: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
-	14, // 59: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
-	16, // 60: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
-	18, // 61: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
-	32, // 62: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
-	34, // 63: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
-	34, // 64: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
-	35, // 65: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
-	38, // 66: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
-	40, // 67: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
-	46, // 68: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
-	46, // 69: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
-	46, // 70: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
-	49, // 71: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
-	46, // 72: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
-	50, // 73: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
-	52, // 74: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
-	46, // 75: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
-	55, // 76: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
-	46, // 77: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
-	30, // 78: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
-	24, // 79: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
-	26, // 80: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
-	28, // 81: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
-	58, // [58:82] is the sub-list for method output_type
-	34, // [34:58] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	24, // 19: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
+	22, // 20: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
+	21, // 21: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	3,  // 22: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
+	4,  // 23: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
+	7,  // 24: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
+	3,  // 25: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
+	43, // 26: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
+	7,  // 27: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
+	48, // 28: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
+	48, // 29: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
+	48, // 30: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
+	48, // 31: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
+	55, // 32: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
+	48, // 33: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
+	48, // 34: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
+	5,  // 35: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
+	12, // 36: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
+	15, // 37: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
+	17, // 38: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
+	38, // 39: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
+	40, // 40: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
+	40, // 41: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
+	5,  // 42: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
+	44, // 43: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
+	46, // 44: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
+	49, // 45: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
+	50, // 46: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
+	51, // 47: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
+	54, // 48: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
+	52, // 49: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
+	49, // 50: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
+	58, // 51: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
+	60, // 52: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
+	61, // 53: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
+	63, // 54: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
+	34, // 55: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
+	20, // 56: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
+	26, // 57: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
+	28, // 58: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
+	30, // 59: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
+	32, // 60: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
+	36, // 61: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
+	11, // 62: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
+	14, // 63: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
+	16, // 64: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
+	18, // 65: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
+	39, // 66: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
+	41, // 67: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
+	41, // 68: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
+	42, // 69: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
+	45, // 70: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
+	47, // 71: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
+	53, // 72: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
+	53, // 73: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
+	53, // 74: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
+	56, // 75: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
+	53, // 76: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
+	57, // 77: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
+	59, // 78: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
+	53, // 79: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
+	62, // 80: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
+	53, // 81: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
+	35, // 82: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
+	25, // 83: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
+	27, // 84: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
+	29, // 85: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
+	31, // 86: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
+	33, // 87: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
+	37, // 88: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
+	62, // [62:89] is the sub-list for method output_type
+	35, // [35:62] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_ringlimit_v1_ringlimit_proto_init() }
@@ -4401,17 +4871,17 @@ func file_ringlimit_v1_ringlimit_proto_init() {
 		return
 	}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[4].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[41].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[42].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[43].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[44].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[48].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[49].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[50].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[51].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringlimit_v1_ringlimit_proto_rawDesc), len(file_ringlimit_v1_ringlimit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   56,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -938,6 +938,9 @@ const (
 	Cluster_Status_FullMethodName  = "/ringlimit.v1.Cluster/Status"
 	Cluster_Members_FullMethodName = "/ringlimit.v1.Cluster/Members"
 	Cluster_Remove_FullMethodName  = "/ringlimit.v1.Cluster/Remove"
+	Cluster_Drain_FullMethodName   = "/ringlimit.v1.Cluster/Drain"
+	Cluster_Undrain_FullMethodName = "/ringlimit.v1.Cluster/Undrain"
+	Cluster_Backup_FullMethodName  = "/ringlimit.v1.Cluster/Backup"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -952,6 +955,15 @@ type ClusterClient interface {
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
 	// Remove declares that a node will never return: its state is gone for good.
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
+	// Drain begins to move a node's slots, replicas and control vote to the others, and
+	// answers at once; Status tells how far it is, and lists the node no more once it
+	// has left. Draining a node that is draining changes nothing.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
+	// Undrain lets a draining node stay: what has moved away comes back as to a new node.
+	Undrain(ctx context.Context, in *UndrainRequest, opts ...grpc.CallOption) (*UndrainResponse, error)
+	// Backup streams a backup file, uncompressed: policies, all slots as their leaders
+	// have them, and the keys of the cluster. Treat it as a secret.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPiece], error)
 }
 
 type clusterClient struct {
@@ -1002,6 +1014,45 @@ func (c *clusterClient) Remove(ctx context.Context, in *RemoveRequest, opts ...g
 	return out, nil
 }
 
+func (c *clusterClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainResponse)
+	err := c.cc.Invoke(ctx, Cluster_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Undrain(ctx context.Context, in *UndrainRequest, opts ...grpc.CallOption) (*UndrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndrainResponse)
+	err := c.cc.Invoke(ctx, Cluster_Undrain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPiece], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[0], Cluster_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupPiece]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_BackupClient = grpc.ServerStreamingClient[BackupPiece]
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -1014,6 +1065,15 @@ type ClusterServer interface {
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
 	// Remove declares that a node will never return: its state is gone for good.
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
+	// Drain begins to move a node's slots, replicas and control vote to the others, and
+	// answers at once; Status tells how far it is, and lists the node no more once it
+	// has left. Draining a node that is draining changes nothing.
+	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
+	// Undrain lets a draining node stay: what has moved away comes back as to a new node.
+	Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error)
+	// Backup streams a backup file, uncompressed: policies, all slots as their leaders
+	// have them, and the keys of the cluster. Treat it as a secret.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPiece]) error
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -1035,6 +1095,15 @@ func (UnimplementedClusterServer) Members(context.Context, *MembersRequest) (*Me
 }
 func (UnimplementedClusterServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedClusterServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedClusterServer) Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Undrain not implemented")
+}
+func (UnimplementedClusterServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPiece]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -1129,6 +1198,53 @@ func _Cluster_Remove_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Undrain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Undrain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Undrain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Undrain(ctx, req.(*UndrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupPiece]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_BackupServer = grpc.ServerStreamingServer[BackupPiece]
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1152,7 +1268,21 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Remove",
 			Handler:    _Cluster_Remove_Handler,
 		},
+		{
+			MethodName: "Drain",
+			Handler:    _Cluster_Drain_Handler,
+		},
+		{
+			MethodName: "Undrain",
+			Handler:    _Cluster_Undrain_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Backup",
+			Handler:       _Cluster_Backup_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "ringlimit/v1/ringlimit.proto",
 }

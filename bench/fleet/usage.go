@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CPU is the CPU time that the node's process has used since it began, in steps
+// of 10 ms.
+func (n *Node) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
+	}
+	used, err := parseStat(string(stat))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
+	}
+	return used, nil
+}
+
+// parseStat reads user and system time from a line of /proc/<pid>/stat, where
+// Linux counts them in hundredths of a second.
+func parseStat(line string) (time.Duration, error) {
+	_, rest, ok := strings.Cut(line, ") ") // the name may hold spaces
+	fields := strings.Fields(rest)
+	const utime, stime = 11, 12 // counted after the name
+	if !ok || len(fields) <= stime {
+		return 0, fmt.Errorf("not a line of /proc/<pid>/stat: %q", line)
+	}
+	var ticks int64
+	for _, i := range []int{utime, stime} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}
+
+// Metric returns the sum of a metric over all its labels, as the node's /metrics
+// tells it; 0 if it is not there.
+func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("metrics of node %s: %w", n.Name, err)
+	}
+	defer resp.Body.Close()
+	sum := 0.0
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		series, value, ok := strings.Cut(lines.Text(), " ")
+		if series, _, _ = strings.Cut(series, "{"); !ok || series != name {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s of node %s: %w", name, n.Name, err)
+		}
+		sum += v
+	}
+	return sum, nil
+}

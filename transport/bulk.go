@@ -1,0 +1,186 @@
+package transport
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+)
+
+// Calls that carry much have connections of their own, so that no ping and no entry
+// of a log waits behind them: hello and welcome, then calls and their answers, one
+// at a time on a connection.
+
+const (
+	keepBulk  = 4                // idle connections kept per node
+	reuseBulk = 20 * time.Second // an idle connection is used again within
+	idleBulk  = time.Minute      // the other side closes one that was not used for so long
+	maxBulk   = 64               // such connections that a node serves
+)
+
+// bulks are the idle connections for calls that carry much.
+type bulks struct {
+	mu     sync.Mutex // guards what follows
+	idle   map[string][]bulk
+	closed bool
+}
+
+type bulk struct {
+	lane *lane
+	used time.Time
+}
+
+// get takes an idle connection to a node, nil if there is none.
+func (b *bulks) get(node string) *lane {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.idle[node]
+	for len(list) > 0 {
+		last := list[len(list)-1]
+		list = list[:len(list)-1]
+		b.idle[node] = list
+		if time.Since(last.used) < reuseBulk {
+			return last.lane
+		}
+		last.lane.nc.Close()
+	}
+	return nil
+}
+
+// put keeps a connection for the next call, or closes it.
+func (b *bulks) put(node string, l *lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.idle == nil {
+		b.idle = make(map[string][]bulk)
+	}
+	if b.closed || len(b.idle[node]) >= keepBulk {
+		l.nc.Close()
+		return
+	}
+	b.idle[node] = append(b.idle[node], bulk{l, time.Now()})
+}
+
+// close closes all idle connections, now and later.
+func (b *bulks) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, list := range b.idle {
+		for _, x := range list {
+			x.lane.nc.Close()
+		}
+	}
+	b.idle, b.closed = nil, true
+}
+
+// CallBulk is Call for what is large and may wait: it goes over a connection of its
+// own. ctx should have a deadline, else it is 5 s. Where Call says Unavailable, the
+// connection could not be made, and nothing was sent.
+func (p *Peers) CallBulk(ctx context.Context, node string, method uint8, body []byte) ([]byte, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
+	if node == p.cfg.Name {
+		return p.handle(ctx, p.self(), method, append([]byte(nil), body...))
+	}
+	l := p.bulk.get(node)
+	if l == nil {
+		var err error
+		if l, err = p.dialLane(ctx, node, forBulk); err != nil {
+			return nil, fault.New(fault.Unavailable, "node %s: %v", node, err)
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { l.nc.Close() })
+	answer, whole, err := l.call(ctx, node, method, body)
+	if stop() && whole {
+		p.bulk.put(node, l)
+	} else {
+		l.nc.Close()
+	}
+	return answer, err
+}
+
+// call asks on a connection that nobody else uses; whole says whether it may be
+// used again.
+func (l *lane) call(ctx context.Context, node string, method uint8, body []byte) (answer []byte, whole bool, err error) {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	if left <= 0 || ctx.Err() != nil {
+		return nil, true, fault.New(fault.Deadline, "passed before the request was sent")
+	}
+	err = l.send(kindCall, true, func(b []byte) []byte {
+		b = append(b, method)
+		b = binary.AppendUvarint(b, uint64(left/time.Microsecond)+1)
+		return append(b, body...)
+	})
+	if err == nil {
+		err = l.nc.SetReadDeadline(deadline)
+	}
+	var f frame
+	if err == nil {
+		f, err = l.read.next()
+	}
+	switch {
+	case err != nil:
+		return nil, false, fault.New(fault.OutcomeUnknown, "node %s: %v", node, err)
+	case f.kind == kindAnswer:
+		return append([]byte(nil), f.body...), true, nil
+	case f.kind == kindFault:
+		var e pb.Error
+		if err := proto.Unmarshal(f.body, &e); err != nil {
+			return nil, false, fault.New(fault.OutcomeUnknown, "node %s: %v", node, err)
+		}
+		return nil, true, fault.FromProto(&e)
+	}
+	return nil, false, fault.New(fault.OutcomeUnknown, "node %s: %v", node, errFrame)
+}
+
+// serveBulk answers the calls of such a connection until it ends.
+func (p *Peers) serveBulk(ctx context.Context, h hello, nc *socket) {
+	if p.bulksServed.Add(1) > maxBulk {
+		p.bulksServed.Add(-1)
+		_, _ = nc.Write(p.welcome("too many connections").append(nil))
+		return
+	}
+	defer p.bulksServed.Add(-1)
+	if _, err := nc.Write(p.welcome("").append(nil)); err != nil {
+		return
+	}
+	l := newLane(nc)
+	for {
+		if nc.SetReadDeadline(time.Now().Add(idleBulk)) != nil {
+			return
+		}
+		f, err := l.read.next()
+		d := decoder{b: f.body}
+		method, left := d.byte(), d.uint()
+		if err != nil || f.kind != kindCall || d.bad {
+			return
+		}
+		if l.answer(ctx, p, h.from, method, time.Duration(min(left, uint64(time.Hour/time.Microsecond)))*time.Microsecond, d.b) != nil {
+			return
+		}
+	}
+}
+
+// answer handles one call.
+func (l *lane) answer(ctx context.Context, p *Peers, from From, method uint8, left time.Duration, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	answer, err := p.handle(ctx, from, method, append([]byte(nil), body...))
+	if err == nil {
+		err = l.send(kindAnswer, true, func(b []byte) []byte { return append(b, answer...) })
+		return err // of an answer that is too long too: the caller learns that the connection broke
+	}
+	return l.send(kindFault, true, func(b []byte) []byte {
+		b, _ = proto.MarshalOptions{}.MarshalAppend(b, fault.ToProto(err)) // cannot fail: strings of ours are UTF-8
+		return b
+	})
+}
