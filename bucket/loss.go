@@ -37,6 +37,9 @@ func (x *site) absent(r *Rule) {
 	}
 	x.raw = level{}
 	l.kind().begin(x, l, l.Capacity(), sl.birth)
+	if l.Algorithm == FixedWindow || l.Algorithm == SlidingWindow {
+		x.raw.last = sl.birth // where the lost window ends is not known: no sooner than one from here
+	}
 	if l.Algorithm == TokenBucket {
 		x.raw.b &^= pinBit // nothing was carried over from a larger limit
 	}

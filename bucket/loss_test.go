@@ -26,7 +26,11 @@ func TestAbsentBucketOfABornSlotIsEmpty(t *testing.T) {
 		rule := Rule{Policy: 1, Version: 1, Limit: l}
 		g, ref := bornRig(t, at), newRig(t, 2)
 		take := func(key, cost uint64) Request {
-			return Request{Home: 1, Takes: []Take{{Slot: 1, Key: spread(key), Rule: rule, Cost: cost}}}
+			k := spread(key)
+			if l.Algorithm == FixedWindow || l.Algorithm == SlidingWindow {
+				k.Lo -= k.Lo % uint64(l.Window) // whose windows begin at the birth
+			}
+			return Request{Home: 1, Takes: []Take{{Slot: 1, Key: k, Rule: rule, Cost: cost}}}
 		}
 		for key := range uint64(3) {
 			ref.apply(0, take(key, l.Capacity()))
@@ -53,6 +57,29 @@ func TestAbsentBucketOfABornSlotIsEmpty(t *testing.T) {
 			checkBooks(t, g.table)
 		}
 	})
+}
+
+// TestLostWindowIsUsedUpForAWholeOne: the window that a bucket was in may have begun
+// just before its slot's birth, wherever the key's own windows begin after it.
+func TestLostWindowIsUsedUpForAWholeOne(t *testing.T) {
+	for _, l := range all(6, 60*sec) {
+		if l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
+			continue
+		}
+		g := bornRig(t, 9*sec)
+		for key := range uint64(50) {
+			r := takeOf(l, 1)
+			r.Takes[0].Key = spread(key)
+			for _, now := range []int64{0, 1, 30 * sec, 60*sec - 1} {
+				if _, a := g.peek(9*sec+now, r); a[0].Allowed || a[0].RetryAfter < 60*sec-now {
+					t.Fatalf("%v, key %d, %d ns after the birth: %+v", l.Algorithm, key, now, a[0])
+				}
+			}
+			if _, a := g.peek(9*sec+60*sec, r); l.Algorithm == FixedWindow && a[0].Remaining != 5 {
+				t.Fatalf("%v, key %d, a window after the birth: %+v", l.Algorithm, key, a[0])
+			}
+		}
+	}
 }
 
 func TestLossSaysWhatAnAbsentBucketIs(t *testing.T) {

@@ -122,9 +122,6 @@ func (c *Config) Validate() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Policies == nil {
-		c.Policies = &policy.Set{Home: []string{"tenant"}}
-	}
 	return nil
 }
 

@@ -33,3 +33,11 @@ func (n *Node) compareWithFile() {
 	n.log.Warn("--policies is not what the cluster has, and is ignored: the cluster was made before; rlnode policy diff tells more, and rlnode policy put changes it",
 		"differences", len(changes), "such as", strings.Join(what, ", "))
 }
+
+// firstPolicies are those of a cluster that this node makes.
+func (n *Node) firstPolicies() *policy.Set {
+	if n.cfg.Policies == nil {
+		return &policy.Set{Home: []string{"tenant"}}
+	}
+	return n.cfg.Policies
+}

@@ -94,7 +94,7 @@ func (n *Node) joinLoop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n.cfg.Policies != nil && n.cfg.Restore == "" && n.registered() {
+		if n.cfg.Policies != nil && n.registered() {
 			n.compareWithFile()
 			n.cfg.Policies = nil // of no use any more, and perhaps large
 		}
@@ -249,7 +249,7 @@ func (n *Node) foundation() control.Command {
 	return control.Found{
 		ClusterID: randomID(), Secret: secrets[:16], RoutingKey: secrets[16:],
 		Slots: n.cfg.Slots, Groups: n.cfg.Groups, Expect: max(1, n.cfg.BootstrapExpect),
-		Voters: n.cfg.ControlVoters, Policies: n.cfg.Policies,
+		Voters: n.cfg.ControlVoters, Policies: n.firstPolicies(),
 	}
 }
 

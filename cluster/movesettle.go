@@ -84,8 +84,11 @@ func (m *mover) end(ctx context.Context, e *ending) (settled []control.MoveID) {
 		if time.Since(m.lastLog) < 5*time.Second {
 			continue
 		}
-		m.lastLog = time.Now()
 		info, _ := m.x.replica.Slot(mv.Slot)
+		if info.Revision > mv.Revision {
+			continue // a move of the past: this node has yet to hear how it ended
+		}
+		m.lastLog = time.Now()
 		m.n.log.Error("a move cannot be settled", "group", m.x.parsed.Group, "slot", mv.Slot, "revision", mv.Revision,
 			"phase", mv.Phase, "state", info.State, "of", info.Revision)
 	}

@@ -8,7 +8,7 @@ func (n *node) describe() string {
 	case nothing:
 		return "nothing"
 	case text, number:
-		return fmt.Sprintf("%q", n.text)
+		return excerpt(n.text)
 	case mapping:
 		return "a mapping"
 	case list:
@@ -16,6 +16,16 @@ func (n *node) describe() string {
 	default:
 		return n.text
 	}
+}
+
+// excerpt quotes a text for an error, cut short: a file given by mistake, of
+// secrets perhaps, must not be in a log as a whole.
+func excerpt(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%q…", s[:most])
 }
 
 // scalar returns a text or number as it is written.

@@ -23,7 +23,7 @@ func playClocks(ctx context.Context, a *arena, rounds int) error {
 	if err := playExact(ctx, a, rounds); err != nil {
 		return err
 	}
-	if err := playRefillFailover(ctx, a, rounds); err != nil {
+	if err := playRefillFailover(ctx, a, rounds); err != nil || a.short {
 		return err
 	}
 	return playKillLeader(ctx, a, rounds)

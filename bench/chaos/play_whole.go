@@ -10,7 +10,7 @@ import (
 )
 
 // checkpointEvery is short, so that a scenario need not wait half a minute for one.
-const checkpointEvery = 2 * time.Second
+const checkpointEvery = time.Second
 
 // playWhole kills all nodes. What they agreed on is on disk, and so are the buckets
 // of policies that ask for it, as they were when the last checkpoint began.
