@@ -82,6 +82,9 @@ func (t *Table) Slots() int { return len(t.slots) }
 // Buckets is the number of buckets in the table, fresh ones not yet dropped included.
 func (t *Table) Buckets() int { return t.buckets }
 
+// Records is the number of results, sessions, and entries of logs and permits.
+func (t *Table) Records() int { return t.ids.pool.used }
+
 // SlotBuckets is Buckets of one slot.
 func (t *Table) SlotBuckets(slot uint16) int {
 	if int(slot) >= len(t.slots) {

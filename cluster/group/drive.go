@@ -127,7 +127,8 @@ func (d *driver) commit(ctx context.Context, gen uint64, b *batch) {
 }
 
 // idle keeps group time going while nobody takes: a stamp now and then, and
-// while there are buckets a sweep, which drops those that are full again.
+// while there are buckets, or results, a sweep, which drops those that are full
+// again, or too old.
 func (d *driver) idle(ctx context.Context) {
 	gen, ok := d.r.lead.current()
 	if !ok || d.prepared != gen {
@@ -135,9 +136,9 @@ func (d *driver) idle(ctx context.Context) {
 	}
 	// Half a period less, because the last entry was committed a little after a tick.
 	t, since := &d.r.timers, time.Since(d.last)
-	p := stampWith(0)
+	p, v := stampWith(0), d.r.fsm.view.load()
 	switch {
-	case d.r.fsm.view.load().buckets > 0 && since >= t.Sweep/2:
+	case v.buckets+v.records > 0 && since >= t.Sweep/2:
 		p = stampWith(sweepCells)
 	case since < t.Stamp-t.Sweep/2:
 		return

@@ -123,3 +123,29 @@ func TestTimeNeverExceedsWhatHasPassed(t *testing.T) {
 		}
 	})
 }
+
+// Results outlive their buckets by far, and nobody may ever ask again.
+func TestResultsAreForgottenWhileIdle(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		for i := range 500 {
+			take(l, ask(uint64(i), perSecond(1), 1, uint64(i+1), 1), time.Second)
+		}
+		time.Sleep(bucket.Horizon / 2)
+		if v := l.r.fsm.view.load(); v.buckets != 0 || v.records == 0 {
+			t.Fatalf("%d buckets and %d records half a horizon later", v.buckets, v.records)
+		}
+		time.Sleep(3 * bucket.Horizon)
+		for _, m := range append(w.others(l), l) {
+			if v := m.r.fsm.view.load(); v.records != 0 {
+				t.Errorf("%s keeps %d records", m.id, v.records)
+			}
+		}
+		before := l.r.Status().Applied
+		time.Sleep(time.Minute)
+		if n := l.r.Status().Applied - before; n > 7 {
+			t.Errorf("%d entries in an idle minute", n)
+		}
+	})
+}

@@ -10,7 +10,7 @@ type Timers struct {
 	Commit      time.Duration // idle followers learn the commit index within it to twice it, 1 s
 	Snapshot    time.Duration // metadata-only snapshots are taken at it to twice it, 2 s
 	Stamp       time.Duration // an idle leader commits a stamp, 10 s
-	Sweep       time.Duration // an idle leader that holds buckets commits a sweep instead, 1 s
+	Sweep       time.Duration // an idle leader that holds buckets or results commits a sweep instead, 1 s
 	Enqueue     time.Duration // raft's main loop must take a proposal, 1 s
 	Stall       time.Duration // an entry in flight for longer makes the leader hand over, 1.5 s
 	Broken      time.Duration // … and if that does not help for so long the replica is to be replaced, 4 s

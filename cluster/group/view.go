@@ -13,6 +13,7 @@ type view struct {
 	chain         uint64
 	time          int64
 	buckets, held int
+	records       int
 	confAt        uint64
 	servers       *servers
 }
@@ -60,6 +61,6 @@ func (f *fsm) publish() {
 	}
 	h.v.index, h.v.term = f.index, f.term
 	h.v.chain, h.v.time = f.table.Chain(), f.table.Time()
-	h.v.buckets, h.v.held = f.table.Buckets(), f.table.HeldCount()
+	h.v.buckets, h.v.held, h.v.records = f.table.Buckets(), f.table.HeldCount(), f.table.Records()
 	h.past.add(f.index, h.v.chain)
 }
