@@ -119,7 +119,7 @@ func TestBadFilesNameLineFieldAndReason(t *testing.T) {
 		"anchor":              {"home: &h [tenant]\npolicies: []\n", "an anchor, alias or merge key, want a list"},
 		"alias":               {"home: *h\npolicies: []\n", "f.yaml:1:"},
 		"policies no list":    {"policies: {a: b}\n", "policies: a mapping, want a list"},
-		"another file":        {strings.Repeat("root secret ", 20) + "\n", `f.yaml:1:1: "root secret root secret root secret root secret root secret "…, want keys and values`},
+		"another file":        {strings.Repeat("root secret ", 20) + "end\n", `f.yaml:1:1: "root secret root secret root secret root secret root secret "…, want keys and values`},
 		"policy no map":       {"policies: [7]\n", `f.yaml:1:12: policies[0]: "7", want keys and values`},
 		"unknown":             {with("ammount: 5"), "f.yaml:9:5: policies[1].ammount: unknown key, want id,"},
 		"no id":               {with("-id"), "f.yaml:3:5: policies[1].id: missing"},
