@@ -142,6 +142,7 @@ func TestPolicyChangesReachEveryNodeAndCutOver(t *testing.T) {
 		if !r.Changed || r.Version != 2 {
 			t.Errorf("put: %v", r)
 		}
+		time.Sleep(50 * time.Millisecond) // c hears of it
 		if again := s.put("c", fmt.Sprintf(file, 100)); again.Changed || again.Version != 2 {
 			t.Errorf("the same again: %v", again)
 		}
