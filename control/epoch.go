@@ -85,22 +85,6 @@ func (s *State) lostIn(g Group, serials []uint64) bool {
 	return len(serials) > 0 && left < len(serials)/2+1
 }
 
-// whole says whether the replicas that are not lost meet every majority that can
-// have admitted a take: then the freshest of them has all.
-func (s *State) whole(g Group) bool {
-	total, lost := 0, 0
-	for _, r := range g.Replicas {
-		gone := s.Lost(r)
-		if r.Role == Voter || gone {
-			total++
-		}
-		if gone {
-			lost++
-		}
-	}
-	return lost < total && lost < total/2+1
-}
-
 func (c NewEpoch) apply(s *State) (bool, error) {
 	g, err := s.find(c.Group, c.Epoch)
 	if err != nil {
@@ -115,7 +99,6 @@ func (c NewEpoch) apply(s *State) (bool, error) {
 			g.Survivors = append(g.Survivors, Survivor{g.Epoch, r})
 		}
 	}
-	g.Whole = len(g.Births) == 0 && s.whole(*g)
 	g.Epoch++
 	g.Formed, g.Reason = false, c.Reason
 	g.Replicas = s.fresh(c.Nodes)

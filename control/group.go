@@ -23,11 +23,8 @@ type Group struct {
 	// Survivors are replicas of epochs that were given up whose processes may still
 	// run: where to salvage from, as long as there are Births. Keep them, read-only.
 	Survivors []Survivor `json:"survivors,omitempty"`
-	// Whole: each take the last epoch admitted is in its freshest survivor (by last
-	// term and index), so nothing is lost if that one is taken over.
-	Whole  bool   `json:"whole,omitempty"`
-	Reason string `json:"reason,omitempty"` // why the last NewEpoch was
-	Added  bool   `json:"added,omitempty"`  // made by AddGroup: it began without slots
+	Reason    string     `json:"reason,omitempty"` // why the last NewEpoch was
+	Added     bool       `json:"added,omitempty"`  // made by AddGroup: it began without slots
 	// Restoring are those of Births that are to come whole from State.Backup, and must
 	// not begin without, in whatever epoch.
 	Restoring []uint16 `json:"restoring,omitempty"`

@@ -210,7 +210,7 @@ func (s *script) showMoves() {
 	}
 	for _, g := range s.m.State().Groups {
 		if len(g.Births) > 0 {
-			fmt.Fprintf(&s.out, "group %d epoch %d: births %v revision %d, whole %v, survivors", g.ID, g.Epoch, g.Births, g.BirthRevision, g.Whole)
+			fmt.Fprintf(&s.out, "group %d epoch %d: births %v revision %d, survivors", g.ID, g.Epoch, g.Births, g.BirthRevision)
 			for _, r := range g.Survivors {
 				fmt.Fprintf(&s.out, " %s#%d", r.Incarnation, r.Serial)
 			}
