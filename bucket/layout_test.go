@@ -33,8 +33,8 @@ func TestManyBucketsEqualTheModel(t *testing.T) {
 			}
 		}
 	}
-	if g.table.SlotBuckets(0) != len(spent) || g.table.SlotBuckets(1) != 0 || g.table.SlotBuckets(9) != 0 {
-		t.Fatalf("%d buckets, want %d", g.table.SlotBuckets(0), len(spent))
+	if n := g.table.Slot(0).Buckets; n != len(spent) || g.table.Slot(1).Buckets != 0 || g.table.Slot(9).Buckets != 0 {
+		t.Fatalf("%d buckets, want %d", n, len(spent))
 	}
 	if bits := g.table.slots[0].bits(); bits < 2 {
 		t.Fatalf("%d bits of dir: too few splits", bits)

@@ -85,14 +85,6 @@ func (t *Table) Buckets() int { return t.buckets }
 // Records is the number of results, sessions, and entries of logs and permits.
 func (t *Table) Records() int { return t.ids.pool.used }
 
-// SlotBuckets is Buckets of one slot.
-func (t *Table) SlotBuckets(slot uint16) int {
-	if int(slot) >= len(t.slots) {
-		return 0
-	}
-	return t.slots[slot].count
-}
-
 // Held says whether the group holds a slot.
 func (t *Table) Held(slot uint16) bool { return t.holds(slot) }
 

@@ -43,7 +43,7 @@ type mover struct {
 	n     *Node
 	x     *hosted
 	seals rounds[bucket.Move]
-	flips joint[control.MoveID]
+	flips rounds[control.MoveID]
 
 	copies    chan struct{}  // one token for each slot that is being copied ahead
 	transfers sync.WaitGroup // one for each of active, and one for a report under way
@@ -116,7 +116,7 @@ func (m *mover) look(ctx context.Context) {
 	m.settle(ctx, g, moves)
 	for _, mv := range moves {
 		if mv.From == g.ID && mv.Phase == control.Copying && m.active[mv.Revision] == nil {
-			m.begin(ctx, g, mv)
+			m.begin(ctx, mv)
 		}
 	}
 }
@@ -157,9 +157,9 @@ func (m *mover) endOthers(moves []control.Move) {
 }
 
 // begin starts the transfer of a slot.
-func (m *mover) begin(ctx context.Context, g control.Group, mv control.Move) {
+func (m *mover) begin(ctx context.Context, mv control.Move) {
 	run, cancel := context.WithCancel(ctx)
-	t := &transfer{m: m, group: g, move: mv, term: m.term, cancel: cancel}
+	t := &transfer{m: m, move: mv, term: m.term, cancel: cancel}
 	m.active[mv.Revision] = t
 	m.transfers.Go(func() {
 		defer cancel()

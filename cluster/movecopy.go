@@ -39,7 +39,6 @@ var (
 // transfer copies one slot to its new group and has the move flipped.
 type transfer struct {
 	m      *mover
-	group  control.Group // that the slot leaves
 	move   control.Move
 	term   uint64 // of the leadership
 	cancel context.CancelFunc

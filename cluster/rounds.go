@@ -5,10 +5,14 @@ import (
 	"sync"
 )
 
-// rounds gathers what many ask for, as joint does, and then waits until all of one
-// round are through with what they asked it for before the next begins. So of a
-// group's slots all that are ready are sealed together, and in between none is: the
-// group is slow for some of its slots for as little time as possible.
+// rounds gathers what many ask for into one call at a time: what is asked while a
+// round is under way goes together into the next. There is no timer: the first goes
+// at once.
+//
+// Who joins says when it is through with what it asked for, and the next round waits
+// for all of the one before. So of a group's slots all that are ready are sealed
+// together, and in between none is: the group is slow for some of its slots for as
+// little time as possible. Who only asks is through at once.
 type rounds[T any] struct {
 	do func(items []T) []error // one error per item, or one for all
 
@@ -19,8 +23,17 @@ type rounds[T any] struct {
 }
 
 type round[T any] struct {
-	jointCall[T]
+	items   []T
+	errs    []error
+	called  chan struct{}  // closed when errs is there
 	members sync.WaitGroup // those that have joined and are not through
+}
+
+// ask has item done with others. When ctx ends first, it may still be done.
+func (r *rounds[T]) ask(ctx context.Context, item T) error {
+	through, err := r.join(ctx, item)
+	through()
+	return err
 }
 
 // join has item done with others. The caller calls through when what it did it for
@@ -28,7 +41,7 @@ type round[T any] struct {
 func (r *rounds[T]) join(ctx context.Context, item T) (through func(), err error) {
 	r.mu.Lock()
 	if r.next == nil {
-		r.next = &round[T]{jointCall: jointCall[T]{called: make(chan struct{})}}
+		r.next = &round[T]{called: make(chan struct{})}
 	}
 	c, i := r.next, len(r.next.items)
 	c.items = append(c.items, item)
@@ -38,8 +51,23 @@ func (r *rounds[T]) join(ctx context.Context, item T) (through func(), err error
 		r.wg.Go(r.work)
 	}
 	r.mu.Unlock()
-	through = sync.OnceFunc(c.members.Done)
-	return through, c.wait(ctx, i)
+	return sync.OnceFunc(c.members.Done), c.wait(ctx, i)
+}
+
+// wait returns what became of item i.
+func (c *round[T]) wait(ctx context.Context, i int) error {
+	select {
+	case <-c.called:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	switch {
+	case i < len(c.errs):
+		return c.errs[i]
+	case len(c.errs) == 1:
+		return c.errs[0]
+	}
+	return nil
 }
 
 // work does one round after the other until nobody asks.
