@@ -12,6 +12,7 @@ import (
 	"time"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/internal/datadir"
 	"github.com/ringlimit/ringlimit/internal/slotfile"
 )
 
@@ -184,6 +185,20 @@ func TestRestoreIsRefused(t *testing.T) {
 			t.Errorf("a node with --restore ran in another cluster: %v", err)
 		}
 		s.names = s.names[:1]
+
+		// On a directory of the cluster that it was made from.
+		dir, err := datadir.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		if err := dir.SetClusterID(s.any().control.State().ClusterID); err != nil {
+			t.Fatal(err)
+		}
+		old := &Node{cfg: Config{Restore: path}, dir: dir, log: simLogger("old")}
+		if err := old.openBackup(); err == nil || !strings.Contains(err.Error(), "give an empty directory") {
+			t.Errorf("on the old cluster's directory: %v", err)
+		}
 
 		// Files that are none.
 		bad := filepath.Join(t.TempDir(), "bad")

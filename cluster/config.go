@@ -62,6 +62,9 @@ const DefaultSlots = 1024
 // minCheckpointInterval keeps checkpoints from being all that a node does.
 const minCheckpointInterval = time.Second
 
+// minMoveRate lets any slot arrive before its move is given up.
+const minMoveRate = 1_000_000
+
 // minReplaceAfter keeps a node that is slow for a moment from losing its replicas.
 const minReplaceAfter = 5 * time.Second
 
@@ -113,8 +116,11 @@ func (c *Config) Validate() error {
 	if c.CheckpointInterval < 0 || c.CheckpointInterval > 0 && c.CheckpointInterval < minCheckpointInterval {
 		return fmt.Errorf("--checkpoint-interval %s: want at least %s, or 0 for none", c.CheckpointInterval, minCheckpointInterval)
 	}
-	if c.MoveRate <= 0 {
+	switch {
+	case c.MoveRate == 0:
 		c.MoveRate = 64_000_000
+	case c.MoveRate < minMoveRate:
+		return fmt.Errorf("--move-rate %d: want at least %d bytes a second, or 0 for 64 MB", c.MoveRate, minMoveRate)
 	}
 	if c.Network == nil {
 		c.Network = transport.TCP{}

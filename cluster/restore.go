@@ -32,6 +32,11 @@ func (n *Node) openBackup() error {
 	if err != nil {
 		return errRestore("%v", err)
 	}
+	if n.dir != nil && n.dir.ClusterID() == f.head.Cluster {
+		f.close()
+		return errRestore("%s was made from cluster %s, to which the data directory %s belongs; a backup makes a new cluster: give an empty directory, or start without --restore",
+			n.cfg.Restore, f.head.Cluster, dir)
+	}
 	n.backup = f
 	n.log.Info("a new cluster will be made from a backup", "file", n.cfg.Restore, "backup", f.head.ID, "made", f.head.Made, "of cluster", f.head.Cluster)
 	return nil

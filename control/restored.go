@@ -55,8 +55,9 @@ func (c *Content) Check() error {
 // Refound is the first command of a cluster that is made from a backup, in place of
 // Found: it goes on with the keys, policies, versions and audit of the old cluster,
 // under an id of its own. The groups of the first placement then have all their
-// slots as Births, which come from the backup (Group.Restoring); and their epochs are
-// greater than any of the old cluster, so that fencing tokens go on growing.
+// slots as Births, which come from the backup (Group.Restoring); and their epochs
+// and the revisions of their slots are greater than any of the old cluster, so that
+// fencing tokens go on growing.
 type Refound struct {
 	ClusterID string   `json:"cluster_id"`
 	Backup    string   `json:"backup"` // the id of the backup
