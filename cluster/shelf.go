@@ -26,6 +26,7 @@ type shelf struct {
 // shelved is one source that is being read.
 type shelved struct {
 	mu       sync.Mutex // guards what follows; held while a copy is made or a chunk read
+	away     bool       // not on the shelf any more
 	used     time.Time
 	copy     *group.Copy
 	file     *slotsFile // nil: the copy is a replica's
@@ -61,7 +62,7 @@ func (h *shelf) drop(which func(*shelved) bool) {
 			if s.file != nil && s.file != h.n.backup {
 				s.file.close()
 			}
-			s.file, s.copy = nil, nil
+			s.file, s.copy, s.away = nil, nil, true
 			delete(h.at, key)
 		}
 		s.mu.Unlock()
@@ -70,15 +71,7 @@ func (h *shelf) drop(which func(*shelved) bool) {
 
 // get returns a source, locked.
 func (h *shelf) get(ctx context.Context, c *readCall) (*shelved, error) {
-	key := c.Kind + " " + c.Name + " " + c.Reader
-	h.mu.Lock()
-	s := h.at[key]
-	if s == nil {
-		s = &shelved{readings: make(map[uint16]*shelfReading), used: time.Now()}
-		h.at[key] = s
-	}
-	h.mu.Unlock()
-	s.mu.Lock()
+	s := h.source(c.Kind + " " + c.Name + " " + c.Reader)
 	if s.copy == nil {
 		if err := h.open(ctx, s, c); err != nil {
 			s.mu.Unlock()
@@ -87,6 +80,23 @@ func (h *shelf) get(ctx context.Context, c *readCall) (*shelved, error) {
 	}
 	s.used = time.Now()
 	return s, nil
+}
+
+// source returns what is on the shelf under a key, locked; something new, if need be.
+func (h *shelf) source(key string) *shelved {
+	for {
+		h.mu.Lock()
+		s := h.at[key]
+		if s == nil {
+			s = &shelved{readings: make(map[uint16]*shelfReading), used: time.Now()}
+			h.at[key] = s
+		}
+		h.mu.Unlock()
+		if s.mu.Lock(); !s.away {
+			return s
+		}
+		s.mu.Unlock() // it was put away just now
+	}
 }
 
 // open makes a source ready to be read.
