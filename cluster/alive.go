@@ -16,6 +16,7 @@ type sightings struct {
 	lost    map[uint32]time.Time // groups to give up, since when; only those of the last look
 	members []string             // that count for placement …
 	changed time.Time            // … and since when they are these
+	steady  time.Time            // since when all of them have answered
 }
 
 // silence is a process, and since when it does not answer, or is known.
@@ -35,7 +36,7 @@ const (
 
 // newSightings begins with what is registered: those nodes are not fresh.
 func newSightings(s *control.State, now time.Time) *sightings {
-	at := &sightings{met: make(map[string]silence), lost: make(map[uint32]time.Time), changed: now, members: s.Members()}
+	at := &sightings{met: make(map[string]silence), lost: make(map[uint32]time.Time), changed: now, steady: now, members: s.Members()}
 	for _, node := range s.Nodes {
 		at.met[node.Name] = silence{incarnation: node.Incarnation}
 	}
@@ -98,6 +99,10 @@ func (n *Node) survey(s *control.State, now time.Time) control.Look {
 		at.members, at.changed = m, now
 	}
 	look.Quiet = now.Sub(at.changed)
+	if slices.ContainsFunc(at.members, func(name string) bool { _, silent := silent[name]; return silent }) {
+		at.steady = now
+	}
+	look.Steady = now.Sub(at.steady)
 	for _, g := range s.Groups {
 		n.surveyGroup(s, g, &look)
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // shares checks that n groups share the slots, none with more than 1.25 times the
-// mean, each with replicas on three nodes or as many as there are.
+// mean, each with replicas on three nodes or as many as there are, and that each
+// node has as many replicas.
 func (s *sim) shares(n int) {
 	s.t.Helper()
 	st := s.any().control.State()
@@ -30,6 +31,11 @@ func (s *sim) shares(n int) {
 	}
 	if len(owners) != n {
 		s.t.Errorf("owners are %v, want %d", owners, n)
+	}
+	for _, name := range st.Members() {
+		if got, want := st.CountReplicas(name), min(3, n); n != 2 && got != want {
+			s.t.Errorf("%s has %d replicas, want %d", name, got, want)
+		}
 	}
 }
 

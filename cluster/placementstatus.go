@@ -53,8 +53,8 @@ func placementProblems(s *control.State, r *pb.StatusResponse) []string {
 }
 
 // unsettled says which change of the placement has yet to be planned, empty if
-// none: a member that shall own slots and has no group that is wished for, or a
-// group that nobody needs any more.
+// none: a member that shall own slots and has no group that is wished for, a group
+// that nobody needs any more, or replicas that are to be levelled.
 func unsettled(s *control.State) string {
 	if !s.Placed() {
 		return ""
@@ -84,6 +84,9 @@ func unsettled(s *control.State) string {
 		return "slots are still to be given to " + strings.Join(waiting, ", ")
 	case len(spare) > 0:
 		return "to be dissolved: group " + strings.Join(spare, ", ")
+	}
+	if uneven := s.Unlevel(); uneven != "" {
+		return "replicas are still to be levelled: " + uneven
 	}
 	return ""
 }

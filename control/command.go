@@ -10,8 +10,8 @@ import (
 )
 
 // Command is one of the types of this file and of those beside it: policies in
-// put.go and override.go, slots in move_commands.go and wish.go, groups in grow.go and
-// epoch.go, nodes in members.go.
+// put.go and override.go, slots in move_commands.go and wish.go, groups in grow.go,
+// epoch.go and revert.go, nodes in members.go.
 type Command interface {
 	kind() string
 	// apply does the command to s, which is a clone. With an error it may have
@@ -136,6 +136,7 @@ var kinds = map[string]format{
 	"left":             {func() Command { return new(Left) }, 3, 3},
 	"retire":           {func() Command { return new(Retire) }, 3, 3},
 	"unretire":         {func() Command { return new(Unretire) }, 3, 3},
+	"revert":           {func() Command { return new(Revert) }, 3, 3},
 	"new_epoch":        {func() Command { return new(NewEpoch) }, 3, 3},
 	"born":             {func() Command { return new(Born) }, 3, 3},
 	"refound":          {func() Command { return new(Refound) }, 3, 3},

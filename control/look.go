@@ -16,6 +16,8 @@ type Look struct {
 	Unfit map[uint64]bool
 	// Quiet is how long State.Members has been the same, as this leader has seen it.
 	Quiet time.Duration
+	// Steady is how long every member has answered, as this leader has seen it.
+	Steady time.Duration
 	// ReplaceAfter is how long a node must be silent to be retired; 0: never.
 	ReplaceAfter time.Duration
 	// Configurations has, for a group without a leader whose replicas that are not
@@ -25,8 +27,10 @@ type Look struct {
 }
 
 // Hysteresis is how long the members must have been the same before slots move
-// because of them. A drain does not wait.
+// because of them; a drain does not wait. And how long all must have answered before
+// replicas are levelled.
 const Hysteresis = 10 * time.Second
 
-// patience is how long a group must look dead before its open moves are cancelled.
+// patience is how long a group must look dead before its open moves are cancelled,
+// and a node before a replica is not to come there any more.
 const patience = 10 * time.Second

@@ -37,9 +37,8 @@ func (Place) apply(s *State) (bool, error) {
 	}
 	s.Replication = replication(len(nodes))
 	s.Groups = make([]Group, len(owners))
-	for i, owner := range owners {
-		s.Groups[i] = Group{ID: uint32(i), Epoch: 1, Owner: owner}
-		s.Groups[i].Replicas = s.fresh(ring.Replicas(owner, nodes, s.Replication))
+	for i, on := range ring.Spread(owners, nodes, s.Replication) {
+		s.Groups[i] = Group{ID: uint32(i), Epoch: 1, Owner: on[0], Replicas: s.fresh(on)}
 	}
 	s.SlotGroup = make([]uint32, s.Slots)
 	for slot, owner := range slots {

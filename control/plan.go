@@ -14,7 +14,8 @@ import (
 // does no harm.
 //
 // In a group at most one step of its replicas is in flight, and none begins that
-// would leave it without a live majority. At most MaxMoves slots are Copying.
+// would leave it without a live majority. At most MaxMoves slots are Copying. When
+// nothing else is to do, replicas are levelled, one at a time.
 // While more than a third of the nodes that are not retired are silent, only
 // repairs begin: what is lost for good is replaced, and nothing else.
 func Plan(s *State, look Look) []Command {
@@ -38,6 +39,7 @@ func Plan(s *State, look Look) []Command {
 	p.planMoves()
 	p.planDissolve()
 	p.planLeft()
+	p.planLevel()
 	return p.out
 }
 

@@ -23,7 +23,7 @@ func (p *planner) planGroup(id uint32) {
 		return
 	}
 	if r, ok := g.with(Joining); ok {
-		p.mend(g, r) // the step in flight, unless its target is gone too
+		p.planStep(g, r)
 		return
 	}
 	if _, ok := g.with(Leaving); ok {
@@ -201,12 +201,14 @@ func (p *planner) voters(owner string, now []Replica) []string {
 	return nodes[:min(len(nodes), p.s.Replication)]
 }
 
-// rank orders nodes by how few replicas they have, then by rendezvous.
+// rank orders nodes by how few replicas they have, then by rendezvous. Groups that
+// will be dissolved do not count.
 func (p *planner) rank(key string, nodes []string) []string {
 	load := make(map[string]int)
+	homes := p.homes()
 	for _, g := range p.s.Groups {
 		for _, r := range g.Replicas {
-			if r.Role != Leaving {
+			if home, ok := homes[g.Owner]; ok && home.ID == g.ID && r.Role != Leaving {
 				load[r.Node]++
 			}
 		}

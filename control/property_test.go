@@ -92,6 +92,7 @@ func (h *history) report(t *rapid.T) Command {
 		Promoted{g.ID, epoch, r.Serial},
 		Dropped{g.ID, epoch, r.Serial},
 		Miss{g.ID, epoch, r.Serial},
+		Revert{g.ID, epoch, r.Serial, g.Replicas[0].Serial},
 		Dropped{g.ID, epoch, s.NextSerial},
 		Place{},
 		founding(),
@@ -216,7 +217,8 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			case 3:
 				h.apply(Remove{rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "node")})
 			case 4, 5, 6:
-				h.look = Look{Quiet: Hysteresis * time.Duration(rapid.IntRange(0, 1).Draw(t, "quiet"))}
+				h.look.Quiet = Hysteresis * time.Duration(rapid.IntRange(0, 1).Draw(t, "quiet"))
+				h.look.Steady = h.look.Quiet
 				h.planned()
 			case 7, 8, 9, 10, 11, 12:
 				h.apply(h.report(t))
@@ -230,7 +232,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 
 // settles lets a healthy cluster finish, and then holds that it is as wished.
 func (h *history) settles() {
-	h.look = Look{Quiet: Hysteresis}
+	h.look = Look{Quiet: Hysteresis, Steady: Hysteresis}
 	for _, n := range h.m.State().Nodes {
 		if len(n.Unsure) > 0 && len(h.m.State().Registered()) > 1 {
 			h.apply(Remove{n.Name}) // only an operator can say that their processes ended
@@ -289,6 +291,7 @@ func FuzzApplyNeverPanics(f *testing.F) {
 		Promoted{0, 1, 1},
 		Dropped{0, 1, 1},
 		Miss{0, 1, 1},
+		Revert{0, 1, 10, 1},
 		Remove{"a"},
 		PutPolicy{Policy: count("a", 7), IfMatch: is(1)},
 		PutPolicies{Set: founding().Policies, Prune: true},

@@ -134,13 +134,14 @@ func TestNoStepWithoutALiveMajority(t *testing.T) {
 	s := placed(t, 4, "a", "b", "c", "d")
 	s.start("a", "d-a", false)
 	st := s.m.State()
+	other := st.Groups[0].Replicas[2]
 	for _, look := range []Look{
-		{Silent: map[string]time.Duration{"b": time.Second}},
-		{Unfit: map[uint64]bool{3: true}},
+		{Silent: map[string]time.Duration{other.Node: time.Second}},
+		{Unfit: map[uint64]bool{other.Serial: true}},
 	} {
 		for _, c := range Plan(st, look) {
 			if r, ok := c.(Replace); ok && r.Group == 0 {
-				t.Errorf("%s with b unfit", describe(c))
+				t.Errorf("%s with %s unfit", describe(c), other.Node)
 			}
 		}
 	}
@@ -168,7 +169,7 @@ func BenchmarkPlanNothing(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if got := Plan(m.State(), Look{Quiet: time.Hour}); len(got) != 0 {
+		if got := Plan(m.State(), Look{Quiet: time.Hour, Steady: time.Hour}); len(got) != 0 {
 			b.Fatal(namesOf(got))
 		}
 	}

@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios say now into
 //	wait SECONDS                             time passes for the control leader
 //	remove NODE | drain NODE | undrain NODE | left NODE | place | replication N
 //	form G E | reform G E | promoted G E SERIAL | dropped G E SERIAL
-//	miss G E SERIAL | replace G E SERIAL NODE | add G E NODE | drop G E SERIAL
+//	revert G E SERIAL KEEP | miss G E SERIAL | replace G E SERIAL NODE | add G E NODE | drop G E SERIAL
 //	group NODE NODE…                         a group for the first node
 //	dissolve G E | epoch G E NODE… [of=SERIAL,…]
 //	start_moves SLOT:GROUP… | flip G E SLOT:REVISION… | cancel SLOT:REVISION…
@@ -36,6 +36,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scenarios say now into
 //	settle                                   steps, and lets groups do their part, until all is quiet
 //	show                                     says what the groups are
 //	slots                                    says how many slots each group has
+//	replicas                                 says how many each node has, without those that leave
 //	moves                                    says what moves are open, and what births
 //	nodes                                    says who drains, is retired, was removed
 //	moved                                    says how many slots have other groups than when it was said last
@@ -120,6 +121,10 @@ func (s *script) line(words []string) {
 	case "slots":
 		for _, g := range s.m.State().Groups {
 			fmt.Fprintf(&s.out, "group %d of %s: %d\n", g.ID, g.Owner, s.m.State().CountSlots(g.ID))
+		}
+	case "replicas":
+		for _, name := range s.m.State().Registered() {
+			fmt.Fprintf(&s.out, "%s %d\n", name, s.m.State().CountReplicas(name))
 		}
 	case "moves":
 		s.showMoves()
@@ -277,6 +282,8 @@ func describe(c Command) string {
 		return fmt.Sprintf("reform %d %d", c.Group, c.Epoch)
 	case Replace:
 		return fmt.Sprintf("replace %d %d %d %s", c.Group, c.Epoch, c.OldSerial, c.Node)
+	case Revert:
+		return fmt.Sprintf("revert %d %d %d %d", c.Group, c.Epoch, c.Serial, c.Keep)
 	case Miss:
 		return fmt.Sprintf("miss %d %d %d", c.Group, c.Epoch, c.Serial)
 	case AddGroup:

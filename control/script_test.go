@@ -109,6 +109,9 @@ func (s *script) command(words []string) Command {
 	case "dropped":
 		g, e := group()
 		return Dropped{g, e, number(3)}
+	case "revert":
+		g, e := group()
+		return Revert{g, e, number(3), number(4)}
 	case "miss":
 		g, e := group()
 		return Miss{g, e, number(3)}

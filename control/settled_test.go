@@ -34,11 +34,24 @@ func checkSettled(t rapid.TB, s *State) {
 			t.Fatalf("group %d stays and is not wished for", g.ID)
 		}
 	}
+	checkLevel(t, s)
 	most := math.Ceil(1.1 * float64(s.Slots) / float64(len(owners)))
 	for _, g := range s.Groups {
 		if n := s.CountSlots(g.ID); (s.Wish != nil || g.Added) && float64(n) > most {
 			t.Fatalf("group %d has %d of %d slots, want at most %v", g.ID, n, s.Slots, most)
 		}
+	}
+}
+
+// checkLevel: of no two members one has two replicas more than the other.
+func checkLevel(t rapid.TB, s *State) {
+	t.Helper()
+	least, most := math.MaxInt, 0
+	for _, name := range s.Members() {
+		least, most = min(least, s.CountReplicas(name)), max(most, s.CountReplicas(name))
+	}
+	if most-least > 1 {
+		t.Fatalf("it settles with %d … %d replicas on a node: %+v", least, most, s.Groups)
 	}
 }
 

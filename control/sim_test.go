@@ -125,13 +125,25 @@ func (s *sim) listen() {
 			s.look.Silent[n.Name] = 0
 		}
 	}
+	s.unsteady()
+}
+
+// unsteady forgets how long all have answered, if one does not.
+func (s *sim) unsteady() {
+	for _, name := range s.m.State().Members() {
+		if _, silent := s.look.Silent[name]; silent {
+			s.look.Steady = 0
+		}
+	}
 }
 
 func (s *sim) wait(d time.Duration) {
 	s.look.Quiet += d
+	s.look.Steady += d
 	for name := range s.look.Silent {
 		s.look.Silent[name] += d
 	}
+	s.unsteady()
 }
 
 // start starts a process of a node in a directory; those that had it locked ended.

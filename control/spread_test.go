@@ -111,7 +111,7 @@ func (w *waves) wave(rnd *rand.Rand) {
 func (w *waves) settle() {
 	for range 2000 {
 		s := w.m.State()
-		for _, c := range Plan(s, Look{Quiet: Hysteresis}) {
+		for _, c := range Plan(s, Look{Quiet: Hysteresis, Steady: Hysteresis}) {
 			w.apply(c)
 		}
 		w.report()

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
 // layout is where everything is, as the cluster has agreed.
@@ -15,8 +18,11 @@ type layout struct {
 	slots    []string            // the node that owns each
 	owners   map[uint32]string   // of each group
 	leaders  map[uint32]string   // of each group, empty if none
+	terms    map[uint32]uint64   // of those leaders
 	epochs   map[uint32]uint32   // of each group
 	replicas map[uint32][]string // nodes of each group
+	voters   map[uint32][]string // of those that vote, node/serial: no serial is ever used twice
+	control  []string            // nodes that vote in the control group, in order
 	nodes    []string            // registered, in order
 	dead     []string            // of those
 	cluster  string
@@ -28,19 +34,29 @@ func (a *arena) layout(ctx context.Context) (layout, error) {
 	if err != nil {
 		return layout{}, err
 	}
-	l := layout{owners: map[uint32]string{}, leaders: map[uint32]string{}, epochs: map[uint32]uint32{}, replicas: map[uint32][]string{}, cluster: st.GetClusterId()}
+	l := layout{owners: map[uint32]string{}, leaders: map[uint32]string{}, terms: map[uint32]uint64{}, epochs: map[uint32]uint32{}, replicas: map[uint32][]string{}, voters: map[uint32][]string{}, cluster: st.GetClusterId()}
 	for _, g := range st.GetGroups() {
 		l.owners[g.GetId()], l.leaders[g.GetId()] = g.GetOwner(), g.GetLeader()
-		l.epochs[g.GetId()] = g.GetEpoch()
+		l.epochs[g.GetId()], l.terms[g.GetId()] = g.GetEpoch(), g.GetTerm()
 		l.replicas[g.GetId()] = slices.Sorted(slices.Values(g.GetReplicas()))
+		for _, m := range g.GetMembers() {
+			if m.GetRole() == "voter" {
+				l.voters[g.GetId()] = append(l.voters[g.GetId()], fmt.Sprintf("%s/%d", m.GetNode(), m.GetSerial()))
+			}
+		}
+		slices.Sort(l.voters[g.GetId()])
 	}
 	for _, n := range st.GetNodes() {
 		l.nodes = append(l.nodes, n.GetName())
 		if n.GetState() == "dead" {
 			l.dead = append(l.dead, n.GetName())
 		}
+		if n.GetControl() == "voter" {
+			l.control = append(l.control, n.GetName())
+		}
 	}
 	slices.Sort(l.nodes)
+	slices.Sort(l.control)
 	routing, err := a.routing(ctx)
 	if err != nil {
 		return layout{}, err
@@ -51,26 +67,47 @@ func (a *arena) layout(ctx context.Context) (layout, error) {
 	return l, nil
 }
 
-// routing asks the first node that runs which group has each slot.
+// routing asks the nodes that run, in order, which group has each slot, and returns
+// the first answer.
 func (a *arena) routing(ctx context.Context) (*pb.Routing, error) {
+	err := errors.New("routing: no node runs")
 	for _, n := range a.fleet.Nodes {
 		if n.PID() == 0 {
 			continue
 		}
-		conn, err := n.Dial()
-		if err != nil {
-			return nil, err
+		var r *pb.Routing
+		if r, err = routingOf(ctx, n); err == nil {
+			return r, nil
 		}
-		defer conn.Close()
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		r, err := pb.NewLimiterClient(conn).GetRouting(ctx, &pb.GetRoutingRequest{})
-		if err != nil {
-			return nil, fmt.Errorf("routing of node %s: %w", n.Name, err)
-		}
-		return r, nil
 	}
-	return nil, fmt.Errorf("routing: no node runs")
+	return nil, err
+}
+
+func routingOf(ctx context.Context, n *fleet.Node) (*pb.Routing, error) {
+	conn, err := n.Dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := pb.NewLimiterClient(conn).GetRouting(ctx, &pb.GetRoutingRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("routing of node %s: %w", n.Name, err)
+	}
+	return r, nil
+}
+
+// checkKept: a change that no process ended for leaves every voter of every group,
+// and of the control group, the very one it was.
+func checkKept(before, after layout) (broken []string) {
+	if !maps.EqualFunc(before.voters, after.voters, slices.Equal) || len(before.voters) == 0 {
+		broken = append(broken, fmt.Sprintf("voters (node/serial) were %v and are %v", before.voters, after.voters))
+	}
+	if !slices.Equal(before.control, after.control) || len(before.control) == 0 {
+		broken = append(broken, fmt.Sprintf("voters of the control group were %v and are %v", before.control, after.control))
+	}
+	return broken
 }
 
 // unmoved wants every slot and replica where it was.
@@ -133,6 +170,28 @@ func checkBalance(l layout, nodes []string) (broken []string) {
 	}
 	if len(count) > 0 {
 		broken = append(broken, fmt.Sprintf("slots of nodes that should have none: %v", count))
+	}
+	return broken
+}
+
+// copies counts the replicas on each node, ascending.
+func (l layout) copies() []int {
+	count := make(map[string]int)
+	for _, n := range l.nodes {
+		count[n] = 0
+	}
+	for _, on := range l.replicas {
+		for _, n := range on {
+			count[n]++
+		}
+	}
+	return slices.Sorted(maps.Values(count))
+}
+
+// checkLevel: no node has two replicas more than another.
+func checkLevel(l layout) (broken []string) {
+	if c := l.copies(); c[len(c)-1]-c[0] > 1 {
+		broken = append(broken, fmt.Sprintf("replicas per node are %v: groups are on %v", c, l.replicas))
 	}
 	return broken
 }

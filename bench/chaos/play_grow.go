@@ -69,8 +69,9 @@ func (t *traffic) resize(ctx context.Context, size int) error {
 	a.report.violate(where, broken...)
 	a.report.violate(where, checkBalance(after, after.nodes)...)
 	a.report.violate(where, checkEpochs(before, after)...)
-	a.report.show(where, "%d slots moved, %v", n, took.Round(100*time.Millisecond))
-	a.say("%s: %d slots moved in %v", where, n, took.Round(time.Millisecond))
+	a.report.violate(where, checkLevel(after)...)
+	a.report.show(where, "%d slots moved, %v; replicas %v", n, took.Round(100*time.Millisecond), after.copies())
+	a.say("%s: %d slots moved in %v; replicas per node %v", where, n, took.Round(time.Millisecond), after.copies())
 	t.spendIdle(ctx, where, 1)
 	return ctx.Err()
 }
