@@ -16,6 +16,8 @@ const (
 	scanRecords = 16 << 10
 	longList    = 400 // entries; a cell with more is not copied ahead
 	exactThaws  = 128 // rules; see thawItem
+	fewChanges  = 400 // cells; Next leaves so many to Final
+	maxRounds   = 8   // of Next sending again what changed
 )
 
 // Export reads a slot for a move, chunk by chunk, while the table goes on. It
@@ -24,7 +26,9 @@ const (
 //
 // The way of a move: Next until there is no more, which copies ahead; SealEntry;
 // Final until it says last. What changes behind Next is remembered by key and is
-// sent again by Final. An Export that begins in a sealed slot needs no Next.
+// sent again: by Next, in rounds, as long as each leaves less to do than the one
+// before, and what is left then by Final. An Export that begins in a sealed slot
+// needs no Next.
 //
 // Cells go in order of their keys, each priced to the newest version of its
 // policy. A cut-over therefore changes cells that nobody touches: a scan that one
@@ -49,6 +53,9 @@ type Export struct {
 
 	changes map[Key]struct{}
 	order   []Key // of changes
+	again   []Key // what is left of the round that Next sends again
+	rounds  int   // begun
+	last    int   // cells of the newest round
 	whole   bool  // too many changes to remember
 
 	stage  stage
@@ -125,7 +132,7 @@ func (e *Export) Next(maxBytes int) (chunk []byte, more bool) {
 		return nil, false
 	}
 	e.w.begin(maxBytes)
-	done := e.scan(false)
+	done := e.scan(false) && e.resend()
 	return e.chunk(false), !done
 }
 
@@ -134,7 +141,7 @@ func (e *Export) Changed() int {
 	if e.whole && !e.Ended() {
 		return e.sl().count
 	}
-	return len(e.order)
+	return len(e.order) + len(e.again)
 }
 
 // Final is the next chunk of the rest: what Next has not reached, what changed,
@@ -144,6 +151,9 @@ func (e *Export) Changed() int {
 func (e *Export) Final(maxBytes int) (chunk []byte, last bool) {
 	if e.Ended() || e.stage == doneStage || e.sl().state != SlotSealed && !e.salvage {
 		return nil, false
+	}
+	for ; len(e.again) > 0; e.again = e.again[1:] {
+		e.remember(e.again[0])
 	}
 	if e.whole {
 		e.restart()
@@ -167,7 +177,7 @@ func (e *Export) Close() {
 	if !e.Ended() {
 		e.sl().export = nil
 	}
-	e.changes, e.order, e.late, e.stored, e.w = nil, nil, nil, nil, chunkWriter{}
+	e.changes, e.order, e.again, e.late, e.stored, e.w = nil, nil, nil, nil, nil, chunkWriter{}
 }
 
 func (e *Export) sl() *slot { return &e.t.slots[e.slot] }
@@ -188,7 +198,7 @@ func (e *Export) chunk(last bool) []byte {
 // restart begins the copy over; the next chunk says so.
 func (e *Export) restart() {
 	e.anew, e.at, e.scanning, e.copied, e.whole = true, Key{}, false, false, false
-	e.changes, e.order, e.long = map[Key]struct{}{}, nil, noRecord
+	e.changes, e.order, e.again, e.long = map[Key]struct{}{}, nil, nil, noRecord
 }
 
 // note remembers that the cell of a key changes. The table calls it.

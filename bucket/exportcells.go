@@ -109,7 +109,8 @@ func (e *Export) cell(key Key, raw level, ref uint32, sealed bool) bool {
 }
 
 // list writes a cell with its list; a long one in parts, and ahead of the seal
-// not at all: it counts as changed.
+// not at all: it counts as changed. So does one that the chunk has no room for the
+// end of: its records may be other ones by the next step.
 func (e *Export) list(x *site, r *Rule, sealed bool) bool {
 	if !e.w.room(listMost + permitEntryBytes*(logPerRecord+1)) {
 		return false
@@ -127,6 +128,10 @@ func (e *Export) list(x *site, r *Rule, sealed bool) bool {
 	}
 	e.w.openList(x.key, r, flags)
 	e.long = e.entries(x, &r.Limit, n)
+	if e.long != noRecord && !sealed {
+		e.long = noRecord
+		e.remember(x.key)
+	}
 	return e.long == noRecord
 }
 

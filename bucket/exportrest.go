@@ -31,26 +31,47 @@ func (e *Export) final() bool {
 // changedCells writes the cells that changed behind the copy; false: there is no room.
 func (e *Export) changedCells() bool {
 	for ; len(e.order) > 0; e.order = e.order[1:] {
-		key := e.order[0]
-		delete(e.changes, key)
-		var off int
-		g, found := e.sl().segment(key), false
-		if g != nil {
-			off, found = g.find(key)
-		}
-		if found {
-			raw, ref := g.read(off)
-			if !e.cell(key, raw, ref, true) {
-				return false
-			}
-			continue
-		}
-		if !e.w.room(1 + 16) {
+		delete(e.changes, e.order[0])
+		if !e.changedCell(e.order[0], true) {
 			return false
 		}
-		e.w.gone(key)
 	}
 	return true
+}
+
+// changedCell writes the cell of a key as it is now; false: there is no room.
+func (e *Export) changedCell(key Key, sealed bool) bool {
+	if g := e.sl().segment(key); g != nil {
+		if off, found := g.find(key); found {
+			raw, ref := g.read(off)
+			return e.cell(key, raw, ref, sealed)
+		}
+	}
+	if !e.w.room(1 + 16) {
+		return false
+	}
+	e.w.gone(key)
+	return true
+}
+
+// resend goes on with the round that sends again what changed, or begins one if
+// that is worth it, and says whether none is left to do. What changes meanwhile is
+// for the next round.
+func (e *Export) resend() (done bool) {
+	if len(e.again) == 0 {
+		n := len(e.order)
+		if e.whole || n <= fewChanges || e.rounds == maxRounds || e.rounds > 0 && n > e.last/4*3 {
+			return true // also where it changes as fast as it is sent
+		}
+		e.rounds++
+		e.again, e.order, e.changes, e.last = e.order, nil, map[Key]struct{}{}, n
+	}
+	for ; len(e.again) > 0; e.again = e.again[1:] {
+		if !e.changedCell(e.again[0], false) {
+			break
+		}
+	}
+	return false
 }
 
 // results writes results from record n on, and returns the one that there was no

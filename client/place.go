@@ -134,11 +134,12 @@ func (c *Client) retryBusy(k *call, err error) {
 	k.busy++
 }
 
-// retryElsewhere waits for the routing that says where the call's slot has gone.
-// The group is well otherwise.
+// retryElsewhere waits for the routing that says where the call's slot has gone. The
+// group is well otherwise. A slot is on its way for some ms, and nothing tells when
+// the new group has it after its routing is there, so the first tries come soon.
 func (c *Client) retryElsewhere(k *call) {
 	c.counts.retries.Add(1)
-	c.delay(k, jitter(min(int64(leastPause)<<min(k.moved, 4), int64(mostPause))))
+	c.delay(k, jitter(min(int64(leastPause)<<min(k.moved/4, 4), int64(mostPause))))
 	k.moved++
 	c.ask(c.now())
 }

@@ -43,7 +43,7 @@ type Config struct {
 	MaxBuckets   int           // per node, over all groups; 0: no cap
 	MaxPerTenant int           // buckets of one home, with home [tenant] of one tenant; 0: no cap
 	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
-	MoveRate     int           // bytes a second of slots that leave this node for another group; 0: 64 MB
+	MoveRate     int           // bytes a second of slots that leave this node for another group; 0: 8 MB
 	// ReplaceAfter is how long a node may look dead before its replicas and its
 	// control vote are made anew elsewhere; the control leader's own counts. 0: 10 min.
 	ReplaceAfter time.Duration
@@ -118,9 +118,9 @@ func (c *Config) Validate() error {
 	}
 	switch {
 	case c.MoveRate == 0:
-		c.MoveRate = 64_000_000
+		c.MoveRate = 8_000_000
 	case c.MoveRate < minMoveRate:
-		return fmt.Errorf("--move-rate %d: want at least %d bytes a second, or 0 for 64 MB", c.MoveRate, minMoveRate)
+		return fmt.Errorf("--move-rate %d: want at least %d bytes a second, or 0 for 8 MB", c.MoveRate, minMoveRate)
 	}
 	if c.Network == nil {
 		c.Network = transport.TCP{}

@@ -25,6 +25,10 @@ const (
 	// elsewherePause is after how long a node is asked again that did not hold a
 	// slot and said so, while nothing is heard of the slot.
 	elsewherePause = 20 * time.Millisecond
+	// streamWait bounds the wait of a request in a message of a stream. The others in
+	// it wait along, and so may what its caller has not sent yet: the caller is then
+	// told that the slot is not held, and asks again for this request alone.
+	streamWait = 4 * time.Millisecond
 	// remoteWait is how long a request of another node waits for a slot that this
 	// node's group is about to hold, before it is told that it is not held.
 	remoteWait = 500 * time.Millisecond
@@ -42,14 +46,20 @@ func (n *Node) decideElsewhere(ctx context.Context, v *view, b *batch, m *pb.Str
 		ctx, cancel = context.WithTimeout(ctx, elsewhereWait)
 		defer cancel()
 	}
-	if b.forwarded { // the node that forwarded it can wait longer, and holds no handler here
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, remoteWait)
-		defer cancel()
+	longest := elsewhereWait
+	switch {
+	case m.GetId() != 0: // of a stream, here or at the node that forwarded it
+		longest = streamWait
+	case b.forwarded: // the node that forwarded it can wait longer, and holds no handler here
+		longest = remoteWait
 	}
+	wait, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	begun := time.Now()
 	n.metrics.elsewhere.Add(float64(len(at)))
-	if err := n.awaitHolder(ctx, v, slots, b.forwarded); err != nil {
+	err := n.awaitHolder(wait, v, slots, b.forwarded)
+	n.metrics.moves.waits.Observe(time.Since(begun).Seconds())
+	if err != nil {
 		for _, i := range at {
 			b.fail(i, err)
 		}

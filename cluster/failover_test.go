@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -79,8 +80,9 @@ func TestStoppedAndCutOffLeadersAreReplacedSoon(t *testing.T) {
 		for what, fault := range faults {
 			victim := s.leader("t")
 			took := s.outage("t", victim, func() { fault(victim) })
-			// Seen after 250 ms; the first in line may lack an entry, then the second is two turns later.
-			if took > time.Second {
+			// Seen by one after 250 ms and by the others two digests later; logs come to rest within a turn. The
+			// first in line may lack an entry: then the second has its turn, and gives the first one more.
+			if took > 350*time.Millisecond+4*standAfter {
 				t.Errorf("not served for %s after its leader was %s", took, what)
 			}
 			s.net.HealAll()
@@ -115,22 +117,46 @@ func TestLeaderThatOneFollowerAloneCannotReachIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestFlappingLinkCausesFewElections(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, s *sim) {
-		s.boot()
-		time.Sleep(30 * time.Second)
-		before := s.terms()
-		for range 60 { // one node's links, down for 300 ms every second
-			s.net.Isolate("b")
-			time.Sleep(300 * time.Millisecond)
-			s.net.HealAll()
-			time.Sleep(700 * time.Millisecond)
-		}
-		s.healthy(time.Minute)
-		for g, term := range s.terms() {
-			if more := term - before[g]; more > 12 {
-				t.Errorf("group %d had %d elections in a minute of flapping", g, more)
-			}
-		}
-	})
+// TestFlappingCausesFewElections: links come and go at random for a minute each. A leader
+// that keeps a majority all the while is never deposed; else there is one election in
+// ten seconds at most, over all groups.
+func TestFlappingCausesFewElections(t *testing.T) {
+	const lasts, from, to = time.Minute, 300 * time.Millisecond, 3 * time.Second
+	kinds := []struct {
+		name string
+		cut  func(s *sim)
+		most uint64
+	}{
+		{"a link", func(s *sim) { s.net.Cut("a", "b"); s.net.Cut("b", "a") }, 0},
+		{"one direction of a link", func(s *sim) { s.net.Cut("b", "c") }, 0},
+		{"all links of a node", func(s *sim) { s.net.Isolate("b") }, uint64(lasts / (10 * time.Second))},
+		{"all a node hears", func(s *sim) { s.net.Cut("a", "b"); s.net.Cut("c", "b") }, uint64(lasts / (10 * time.Second))},
+		{"all a node says", func(s *sim) { s.net.Cut("b", "a"); s.net.Cut("b", "c") }, uint64(lasts / (10 * time.Second))},
+	}
+	for i, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			wait := func() { time.Sleep(from + time.Duration(random.Int64N(int64(to-from)))) }
+			bubble(t, 3, func(t *testing.T, s *sim) {
+				s.boot()
+				time.Sleep(30 * time.Second) // owners lead
+				before := s.terms()
+				for end := time.Now().Add(lasts); time.Now().Before(end); {
+					kind.cut(s)
+					wait()
+					s.net.HealAll()
+					wait()
+				}
+				s.healthy(time.Minute)
+				elections := uint64(0)
+				for g, term := range s.terms() {
+					elections += term - before[g]
+				}
+				t.Logf("%d elections", elections)
+				if elections > kind.most {
+					t.Errorf("%d elections in %v, want at most %d", elections, lasts, kind.most)
+				}
+			})
+		})
+	}
 }

@@ -22,7 +22,7 @@ func (n *Node) forward(ctx context.Context, v *view, p *part, b *batch, m *pb.St
 		return
 	}
 	n.metrics.forwarded.Add(float64(len(p.at)))
-	out := &pb.StreamRequest{Id: 1, Session: m.Session, Acked: m.Acked, Revision: v.state.Revision}
+	out := &pb.StreamRequest{Id: m.Id, Session: m.Session, Acked: m.Acked, Revision: v.state.Revision}
 	for _, i := range p.at {
 		out.Requests = append(out.Requests, m.Requests[i])
 	}

@@ -23,6 +23,7 @@ type metrics struct {
 	undone    prometheus.Counter
 	stale     prometheus.Counter
 	elsewhere prometheus.Counter
+	moves     *moveMetrics
 	epochs    prometheus.Counter
 	salvaged  *prometheus.CounterVec // by kind of source
 	noRoom    *prometheus.CounterVec
@@ -38,7 +39,7 @@ func newMetrics(n *Node) *metrics {
 	m.stale = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_policy_stale_total", Help: "Requests matched again because their group held newer policies."})
 	m.elsewhere = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_slot_waits_total", Help: "Requests that waited on this node because their slot was on its way to another group."})
 	m.epochs = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_new_epochs_total", Help: "Groups made anew because a majority of their replicas was lost for good, since this process started."})
-	m.salvaged = newSalvaged()
+	m.salvaged, m.moves = newSalvaged(), newMoveMetrics()
 	m.undone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_standing_charges_total", Help: "Charges of denied requests over several groups that could not be given back in time; a retry with the same id repairs them."})
 	m.differ = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_replicas_differ_total", Help: "Replicas of this node found to differ from their leader; always 0, or there is a fault in the program or the machine."})
 	m.noRoom = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -54,7 +55,7 @@ func newMetrics(n *Node) *metrics {
 	}
 	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.salvaged, &checkpointCollector{n}, &replicaCollector{n}, &placementCollector{n})
+		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &placementCollector{n})
 	return m
 }
 

@@ -116,15 +116,20 @@ func (t *transfer) attempt(ctx context.Context) (err error) {
 	}
 	e := t.m.x.replica.Export(t.move.Slot, t.m.pass(t.term))
 	defer e.Close()
+	times := t.m.n.metrics.moves
 	if info.State != bucket.SlotSealed {
+		begun := time.Now()
 		if err := t.copyAhead(ctx, e); err != nil {
 			return err
 		}
+		times.took(partCopy, begun)
+		begun = time.Now()
 		through, err := t.seal(ctx)
 		defer through()
 		if err != nil {
 			return err
 		}
+		times.took(partSeal, begun)
 	}
 	if t.sealed.IsZero() {
 		t.sealed = time.Now()
@@ -134,10 +139,18 @@ func (t *transfer) attempt(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, t.due())
 	defer cancel()
+	begun := time.Now()
 	if err := t.finish(ctx, e); err != nil {
 		return err
 	}
-	return t.m.flips.ask(ctx, t.move.ID())
+	times.took(partRest, begun)
+	begun = time.Now()
+	if err := t.m.flips.ask(ctx, t.move.ID()); err != nil {
+		return err
+	}
+	times.took(partFlip, begun)
+	times.took(partSealed, t.sealed)
+	return nil
 }
 
 // copyAhead sends all buckets while the group serves them.

@@ -20,6 +20,7 @@ type ending struct {
 // becomes so in its log, and then the control state is told. To what is flipped
 // first: it is waited for.
 func (m *mover) settle(ctx context.Context, g control.Group, moves []control.Move) {
+	begun := time.Now()
 	own := ending{entry: (*group.Replica).Own, holds: true}
 	unseal := ending{entry: (*group.Replica).Unseal, holds: true}
 	forget := ending{entry: (*group.Replica).Forget}
@@ -45,8 +46,17 @@ func (m *mover) settle(ctx context.Context, g control.Group, moves []control.Mov
 			e.moves = append(e.moves, mv)
 		}
 	}
+	waited := false
 	for _, e := range []*ending{&own, &unseal, &forget, &drop} {
-		settled = append(settled, m.end(ctx, e)...)
+		if !e.holds && waited {
+			break // callers waited for these slots, and may for others by now: look again first
+		}
+		done := m.end(ctx, e)
+		if e == &own && len(done) > 0 {
+			m.n.metrics.moves.took(partOwn, begun)
+		}
+		waited = waited || e.holds && len(done) > 0
+		settled = append(settled, done...)
 	}
 	if len(settled) > 0 {
 		m.report(ctx, g, settled)

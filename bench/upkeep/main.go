@@ -1,8 +1,8 @@
 // Command upkeep measures what a cluster of three rlnode processes costs beside
-// deciding: a set of very many policies, a thousand changes under load, and the
-// memory that a million buckets leave behind.
+// deciding: a set of very many policies, a thousand changes under load, slots that
+// move under load, and the memory that a million buckets leave behind.
 //
-//	go run ./bench/upkeep -rlnode bin/rlnode [flags] policies|changes|keys…
+//	go run ./bench/upkeep -rlnode bin/rlnode [flags] policies|changes|moves|keys…
 package main
 
 import (
@@ -29,7 +29,9 @@ type options struct {
 	callers  int
 	keys     int
 	idle     time.Duration
-	keep     bool // data and logs
+	large    int     // keys in one slot
+	rate     float64 // decisions a second while slots move; 0: half of what the cluster can
+	keep     bool    // data and logs
 	names    []string
 }
 
@@ -44,6 +46,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"policies", "one put of very many policies: put, diff, load, memory", "home: [tenant]\npolicies: []\n", measurePolicies},
 	{"changes", "policies changed under load: no decision mixes two versions, none is lost, when each node has it", changing(0), measureChanges},
+	{"moves", "a node joins and one is drained under load, with very many buckets, also in one slot: how long callers wait", lasting, measureMoves},
 	{"keys", "very many one-shot keys, then nothing: memory before and after", oneShot, measureKeys},
 }
 
@@ -90,7 +93,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.size, "size", 200, "`bytes` of each of them, about")
 	fs.IntVar(&o.changes, "changes", 1000, "changes of policies")
 	fs.IntVar(&o.callers, "callers", 16, "callers at once beside the changes")
-	fs.IntVar(&o.keys, "keys", 1_000_000, "one-shot keys")
+	fs.IntVar(&o.keys, "keys", 1_000_000, "one-shot keys, or tenants beside moves")
+	fs.IntVar(&o.large, "large", 1_000_000, "keys in one slot that moves")
+	fs.Float64Var(&o.rate, "rate", 0, "decisions a second while slots move; 0: half of what the cluster can")
 	fs.DurationVar(&o.idle, "idle", 90*time.Second, "how long to wait after the keys")
 	fs.BoolVar(&o.keep, "keep", false, "keep data and logs")
 	if err := fs.Parse(args); err != nil {

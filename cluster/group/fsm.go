@@ -37,9 +37,9 @@ type fsm struct {
 	term    uint64 // of that entry
 	conf    raft.Configuration
 	confAt  uint64
-	err     error       // an entry could not be applied: nothing further is
-	waiting expectation // the entry this replica has proposed
-	scratch applied     // results of entries that nobody here waits for
+	err     error         // an entry could not be applied: nothing further is
+	waiting []expectation // the entries this replica has proposed: one, or chunks of several slots
+	scratch applied       // results of entries that nobody here waits for
 }
 
 // expectation tells Apply where the results of the entry with that data go.
@@ -59,8 +59,10 @@ func (f *fsm) Apply(l *raft.Log) any {
 		return f.err
 	}
 	out := &f.scratch
-	if len(l.Data) > 0 && f.waiting.data == &l.Data[0] {
-		out = f.waiting.out
+	for i := range f.waiting {
+		if len(l.Data) > 0 && f.waiting[i].data == &l.Data[0] {
+			out = f.waiting[i].out
+		}
 	}
 	out.results.Reset()
 	if err := f.table.Apply(l.Index, l.Data, &out.results); err != nil {
@@ -93,14 +95,15 @@ func (f *fsm) StoreConfiguration(index uint64, c raft.Configuration) {
 // expect makes the results of entry go to out; entry must not be empty.
 func (f *fsm) expect(entry []byte, out *applied) {
 	f.mu.Lock()
-	f.waiting = expectation{&entry[0], out}
+	f.waiting = append(f.waiting, expectation{&entry[0], out})
 	f.mu.Unlock()
 }
 
-// forget ends expect. Afterwards Apply does not touch out.
+// forget ends all that was expected. Afterwards Apply does not touch any out.
 func (f *fsm) forget() {
 	f.mu.Lock()
-	f.waiting = expectation{}
+	clear(f.waiting)
+	f.waiting = f.waiting[:0]
 	f.mu.Unlock()
 }
 

@@ -91,13 +91,18 @@ func (d *driver) step(ctx context.Context, gen uint64, slot uint16, entry func(s
 	if err := d.propose(ctx, gen, proposal{entry: entry}, &out); err != nil {
 		return got, d.r.outcome(err)
 	}
+	return d.r.result(slot, &out), nil
+}
+
+// result is what an entry about slots did, and where one of them stands.
+func (r *Replica) result(slot uint16, out *applied) (got steps) {
 	for i := range out.results.Items {
 		code := out.results.Items[i].Code
 		got.done = append(got.done, code == bucket.Moved)
 		got.again = got.again || code == bucket.MoveAgain
 	}
-	got.info = d.r.fsm.slot(slot)
-	return got, nil
+	got.info = r.fsm.slot(slot)
+	return got
 }
 
 // slot is what the table says of a slot now.
@@ -105,26 +110,6 @@ func (f *fsm) slot(slot uint16) bucket.SlotInfo {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.table.Slot(slot)
-}
-
-// Adopt takes in a chunk of a slot that another group's leader exported, and which
-// ParseChunk found whole. slotTime is the slot's time there when the chunk was sent,
-// received when it arrived here: what has passed since then counts. It returns
-// whether the chunk was taken, now or before, and the state of the slot then.
-//
-// A slot that is complete, or held, by the same move stays so: the source's next
-// leader may begin to copy again after the last one has had the move flipped.
-func (r *Replica) Adopt(ctx context.Context, m bucket.Move, slotTime int64, received time.Time, chunk []byte) (done bool, info bucket.SlotInfo, err error) {
-	all, info, err := r.commit(ctx, m.Slot, func(stamp int64) []byte {
-		if i := r.fsm.slot(m.Slot); i.Revision == m.Revision && (i.State == bucket.SlotComplete || i.State == bucket.SlotHeld) {
-			return nil // the driver proposes nothing else meanwhile: it is so
-		}
-		// By the clock of the stamp, not by a later look at the time: the slot must
-		// not gain what passes between the two.
-		waited := max(stamp-r.lead.clock.Load().when(received), 0)
-		return bucket.AdoptEntry(stamp, m, add(slotTime, waited), chunk)
-	})
-	return err == nil && len(all) == 1 && all[0], info, err
 }
 
 // Birth lets slots begin in a group of a new epoch, without what they held before.

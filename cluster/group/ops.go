@@ -8,26 +8,50 @@ import (
 	"github.com/ringlimit/ringlimit/bucket"
 )
 
-// op is something the driver does between two batches, while it leads.
+// op is something the driver does between two batches, while it leads: run, or
+// where that is nil, to commit a chunk.
 type op struct {
-	run  func(ctx context.Context, d *driver, gen uint64) error
-	done chan error // of one
+	run   func(ctx context.Context, d *driver, gen uint64) error
+	chunk *chunk
+	done  chan error // of one
 }
 
-// perform runs o, or refuses it where this replica does not lead.
+// perform does o, or refuses it where this replica does not lead; with a chunk
+// those that wait and may be committed beside it.
 func (d *driver) perform(ctx context.Context, o *op) {
 	gen, ok := d.ready(ctx)
-	if !ok {
+	switch {
+	case !ok:
 		o.done <- d.r.notLeading()
-		return
+	case o.chunk != nil:
+		d.adopt(ctx, gen, d.beside(o))
+	default:
+		o.done <- o.run(ctx, d, gen)
 	}
-	o.done <- o.run(ctx, d, gen)
+}
+
+// nextOp is an op that waits, nil if none does.
+func (d *driver) nextOp() *op {
+	if o := d.held; o != nil {
+		d.held = nil
+		return o
+	}
+	select {
+	case o := <-d.r.ops:
+		return o
+	default:
+		return nil
+	}
 }
 
 // ask has the driver run f. If ctx ends before the driver got to it, nothing was
 // done (Deadline); if later, the outcome is unknown.
 func (r *Replica) ask(ctx context.Context, f func(ctx context.Context, d *driver, gen uint64) error) error {
-	o := &op{run: f, done: make(chan error, 1)}
+	return r.do(ctx, &op{run: f, done: make(chan error, 1)})
+}
+
+// do is ask for an op.
+func (r *Replica) do(ctx context.Context, o *op) error {
 	select {
 	case r.ops <- o:
 	case <-ctx.Done():

@@ -63,9 +63,19 @@ func (d *driver) propose(ctx context.Context, gen uint64, p proposal, out *appli
 
 // apply hands one entry to raft and waits until it is applied here or failed.
 func (r *Replica) apply(entry []byte, out *applied) error {
-	r.fsm.expect(entry, out)
 	defer r.fsm.forget()
-	fut := r.raft.Load().Apply(entry, r.timers.Enqueue)
+	return wait(r.begin(entry, out), out)
+}
+
+// begin hands one entry to raft. The caller waits for it, and then has the state
+// machine forget.
+func (r *Replica) begin(entry []byte, out *applied) raft.ApplyFuture {
+	r.fsm.expect(entry, out)
+	return r.raft.Load().Apply(entry, r.timers.Enqueue)
+}
+
+// wait waits until an entry is applied here, with its results in out, or failed.
+func wait(fut raft.ApplyFuture, out *applied) error {
 	if err := fut.Error(); err != nil {
 		return err
 	}
