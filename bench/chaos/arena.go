@@ -35,7 +35,8 @@ type arena struct {
 
 	name  string
 	dir   string
-	short bool // few rounds, and little in each
+	short bool          // few rounds, and little in each
+	lasts time.Duration // of what a round keeps up; 0: the scenario's own
 	began time.Time
 	run   uint64        // makes tenants of this run fresh
 	keys  atomic.Uint64 // tenants made
@@ -46,6 +47,7 @@ type arenaConfig struct {
 	dir      string
 	world    world
 	short    bool
+	lasts    time.Duration
 	report   *report
 	progress io.Writer
 }
@@ -76,7 +78,7 @@ func newArena(ctx context.Context, cfg arenaConfig) (*arena, error) {
 	return &arena{
 		stalls: watchStalls(began),
 		fleet:  f, caller: c, report: cfg.report, progress: cfg.progress,
-		name: cfg.report.Scenario, dir: cfg.dir, short: cfg.short, began: began, run: rand.Uint64(),
+		name: cfg.report.Scenario, dir: cfg.dir, short: cfg.short, lasts: cfg.lasts, began: began, run: rand.Uint64(),
 	}, nil
 }
 
@@ -132,6 +134,17 @@ func (a *arena) healthyWithin(ctx context.Context, where string, within time.Dur
 		a.report.violate(where, fmt.Sprintf("not 3/3 within %v: %v", within, err))
 	}
 	return took, err
+}
+
+// lasting is how long a round keeps up what it does, in a full run or a short one.
+func (a *arena) lasting(full, short time.Duration) time.Duration {
+	switch {
+	case a.lasts > 0:
+		return a.lasts
+	case a.short:
+		return short
+	}
+	return full
 }
 
 // pause waits, or returns ctx's error.

@@ -170,6 +170,20 @@ func TestLayoutsAreCompared(t *testing.T) {
 	}
 }
 
+func TestVotersAreKnownBySerial(t *testing.T) {
+	before := layout{voters: map[uint32][]string{0: {"a/1", "b/2", "c/3"}}, control: []string{"a", "b", "c"}}
+	if broken := checkKept(before, before); broken != nil {
+		t.Errorf("equal: %q", broken)
+	}
+	after := layout{voters: map[uint32][]string{0: {"a/1", "b/9", "c/3"}}, control: []string{"a", "c"}}
+	if broken := checkKept(before, after); len(broken) != 2 {
+		t.Errorf("a replica was made anew, and a control voter removed: %q", broken)
+	}
+	if broken := checkKept(layout{}, layout{}); len(broken) != 2 {
+		t.Errorf("no voters pass for voters that stayed: %q", broken)
+	}
+}
+
 func TestOnlyStallsExcuse(t *testing.T) {
 	seen := []stall{{10 * time.Second, 11 * time.Second}}
 	for _, c := range []struct {

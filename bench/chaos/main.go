@@ -16,16 +16,18 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // options are the command line.
 type options struct {
 	binary string
-	dir    string // for data and logs; empty: a temporary one
-	keep   bool   // keep dir when all is well
-	short  bool   // a few rounds of everything
-	rounds int    // 0: each scenario's own number
-	output string // text or json
+	dir    string        // for data and logs; empty: a temporary one
+	keep   bool          // keep dir when all is well
+	short  bool          // a few rounds of everything
+	rounds int           // 0: each scenario's own number
+	lasts  time.Duration // of what a round keeps up, 0: each scenario's own
+	output string        // text or json
 	names  []string
 }
 
@@ -88,6 +90,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.BoolVar(&o.keep, "keep", false, "keep data and logs when all is well")
 	fs.BoolVar(&o.short, "short", false, "a few rounds of each scenario")
 	fs.IntVar(&o.rounds, "rounds", 0, "rounds of each scenario (default: its own number)")
+	fs.DurationVar(&o.lasts, "lasts", 0, "how `long` each round of flap, split or starved keeps its fault up (default: their own time)")
 	fs.StringVar(&o.output, "o", "text", "text or json")
 	fs.Usage = func() {
 		fmt.Fprintf(stderr, "usage: chaos [flags] SCENARIO…\n\nscenarios (all: every one of them):\n%s\nflags:\n", usage())
@@ -104,6 +107,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-o %q: must be text or json", o.output)
 	case o.rounds < 0:
 		return o, fmt.Errorf("-rounds %d: must be 0 or more", o.rounds)
+	case o.lasts < 0:
+		return o, fmt.Errorf("-lasts %v: must be 0 or more", o.lasts)
 	}
 	if _, err := os.Stat(o.binary); err != nil {
 		return o, fmt.Errorf("-rlnode: %w (run make build first)", err)

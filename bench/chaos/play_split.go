@@ -63,7 +63,7 @@ func (t *traffic) split(ctx context.Context, round int) error {
 	err = pause(ctx, leaseOver-time.Since(start))
 	if err == nil {
 		a.report.violate(where, askBothSides(ctx, before, probes, few, many)...)
-		err = pause(ctx, time.Duration(a.few(90, 6))*time.Second-time.Since(start))
+		err = pause(ctx, a.lasting(90*time.Second, 6*time.Second)-time.Since(start))
 	}
 	if healed := a.fleet.Part(names(few), true); err == nil {
 		err = healed

@@ -47,6 +47,10 @@ var scenarios = []scenario{
 	{"whole", "kill -9 of all nodes: policies and audit are there again, every group serves in a new epoch, from checkpoints where on_state_loss says so", 3, 1, world{anew: true, flags: []string{"--checkpoint-interval", checkpointEvery.String()}}, playWhole},
 	{"restore", "a backup under load makes another cluster, of other nodes: no bucket is fuller than it was", 3, 1, world{anew: true}, playRestore},
 	{"split", "five nodes cut 2|3 and healed: each group serves on one side only, no new epoch, budgets exact", 3, 1, world{nodes: 5, relayed: true}, playSplit},
+	{"flap", "a link, one direction of one, or all links of a node come and go: no request fails, no leader of a majority is deposed, at most one change of leader per 10 s", 3, 3, world{relayed: true}, playFlap},
+	{"stops", "a node stopped for 20 s: it loses no replica, nothing is replaced, no new epoch", 10, 0, world{}, playStops},
+	{"starved", "a CPU quota of 5 % of a core for 60 s on one node: no voter of a group or of the control group is removed (Linux, root)", 3, 1, world{}, playStarved},
+	{"stop-source", "the leader of a group that slots move from or to, stopped for 3 s: no request fails, no budget twice, the moves end", 6, 1, world{}, playStopSource},
 	{"two-clusters", "two clusters told to join: both refuse, nothing changes", 3, 0, world{anew: true}, playTwoClusters},
 }
 
@@ -102,7 +106,7 @@ func (s scenario) execute(ctx context.Context, opts options, progress io.Writer)
 		rounds = opts.rounds
 	}
 	start := time.Now()
-	cfg := arenaConfig{binary: opts.binary, world: s.world, short: opts.short, report: r, progress: progress}
+	cfg := arenaConfig{binary: opts.binary, world: s.world, short: opts.short, lasts: opts.lasts, report: r, progress: progress}
 	var err error
 	if s.world.anew {
 		for i := 0; i < rounds && err == nil; i++ {

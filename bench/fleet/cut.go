@@ -35,6 +35,16 @@ func (f *Fleet) Part(side []string, open bool) error {
 	return nil
 }
 
+// Direction cuts what one node sends to another, or lets it through (open); what
+// comes the other way is left as it is.
+func (f *Fleet) Direction(from, to string, open bool) error {
+	if f.links == nil {
+		return errNotRelayed
+	}
+	f.links.set(from, to, open)
+	return nil
+}
+
 // dialer names the node that holds the local end of a connection, "" if none.
 func (f *Fleet) dialer(localPort int) string {
 	pids := make(map[int]string)

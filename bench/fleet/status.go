@@ -44,9 +44,14 @@ func (n *Node) Status(ctx context.Context) (*pb.StatusResponse, error) {
 
 // Status asks the nodes that run, in order, and returns the first view given.
 func (f *Fleet) Status(ctx context.Context) (*pb.StatusResponse, error) {
+	return f.StatusWithout(ctx, nil)
+}
+
+// StatusWithout is Status by the other nodes than one, which stands still.
+func (f *Fleet) StatusWithout(ctx context.Context, still *Node) (*pb.StatusResponse, error) {
 	err := errors.New("no node runs")
 	for _, n := range f.list() {
-		if n.PID() == 0 {
+		if n.PID() == 0 || n == still {
 			continue
 		}
 		var st *pb.StatusResponse

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/bench/fleet"
+)
+
+// returnIn is how long the leadership of all groups may take to be back with their
+// owners when nothing is wrong: 10 s of good pings, more after each loss.
+const returnIn = 90 * time.Second
+
+// ledByOwners waits until each group is led by its owner, so that what changes
+// later has another reason than that.
+func (a *arena) ledByOwners(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, returnIn)
+	defer cancel()
+	for {
+		l, err := a.layout(limit)
+		if err == nil && len(l.owners) > 0 && sameLeaders(l) {
+			return nil
+		}
+		if pause(limit, 200*time.Millisecond) != nil {
+			return fmt.Errorf("groups of %v are led by %v after %v (%v)", l.owners, l.leaders, returnIn, err)
+		}
+	}
+}
+
+// leaderInTurn returns the node that leads the group of a round: each group in turn.
+func (a *arena) leaderInTurn(ctx context.Context, round int) (*fleet.Node, error) {
+	l, err := a.layout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups := slices.Sorted(maps.Keys(l.leaders))
+	if len(groups) == 0 {
+		return nil, errors.New("no group yet")
+	}
+	return a.fleet.Leader(ctx, groups[round%len(groups)])
+}
+
+func sameLeaders(l layout) bool {
+	for id, owner := range l.owners {
+		if l.leaders[id] != owner {
+			return false
+		}
+	}
+	return true
+}
+
+// changesOfLeader returns when each term of a group after the one it was in was first
+// seen in an answer, in order. Only leaders answer, so each is a change of leader.
+func changesOfLeader(before map[uint32]uint64, recs []record) []time.Duration {
+	type term struct {
+		group uint32
+		term  uint64
+	}
+	seen := map[term]time.Duration{}
+	for _, r := range recs {
+		if r.err != nil || r.ans.uncommitted || r.ans.index == 0 || r.ans.term <= before[r.ans.group] {
+			continue
+		}
+		key := term{r.ans.group, r.ans.term}
+		if first, known := seen[key]; !known || r.ret < first {
+			seen[key] = r.ret
+		}
+	}
+	return slices.Sorted(maps.Values(seen))
+}
+
+// mostWithin is the largest number of times, in order, that any span of so long holds.
+func mostWithin(at []time.Duration, span time.Duration) (most int) {
+	for i, from := range at {
+		n := 0
+		for _, t := range at[i:] {
+			if t-from < span {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
