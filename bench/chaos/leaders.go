@@ -26,7 +26,8 @@ func (a *arena) ledByOwners(ctx context.Context) error {
 			return nil
 		}
 		if pause(limit, 200*time.Millisecond) != nil {
-			return fmt.Errorf("groups of %v are led by %v after %v (%v)", l.owners, l.leaders, returnIn, err)
+			late := fmt.Errorf("groups of %v are led by %v after %v", l.owners, l.leaders, returnIn)
+			return errors.Join(late, err)
 		}
 	}
 }
