@@ -44,6 +44,10 @@ type RaftTransport struct {
 	snapFrom   string // sender of the newest snapshot …
 	snapNumber uint64 // … and its number
 
+	commits   sync.Mutex // guards the next two
+	committed uint64     // as told by the replica's owner
+	followers map[raft.ServerAddress]*follower
+
 	mu      sync.Mutex // guards what follows; keeps consumer and waiting in the same order
 	closed  bool
 	waiting []pending // requests that raft has not answered, oldest first
@@ -71,8 +75,9 @@ var errClosed = errors.New("transport of this replica is closed")
 func (p *Peers) Raft(id string) *RaftTransport {
 	t := &RaftTransport{
 		p: p, id: id, self: []byte(id),
-		consumer: make(chan raft.RPC, consumerSize),
-		answers:  make(chan raft.RPCResponse, maxAnswers),
+		consumer:  make(chan raft.RPC, consumerSize),
+		answers:   make(chan raft.RPCResponse, maxAnswers),
+		followers: make(map[raft.ServerAddress]*follower),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	p.mu.Lock()
@@ -178,7 +183,11 @@ func (t *RaftTransport) AppendEntries(_ raft.ServerID, target raft.ServerAddress
 	if size > smallAppend {
 		timeout = bigTimeout
 	}
-	return t.ask(target, kindAppend, now, timeout, resp, func(b []byte) []byte { return appendAppend(b, args) })
+	err := t.ask(target, kindAppend, now, timeout, resp, func(b []byte) []byte { return appendAppend(b, args) })
+	if err == nil && resp.Success {
+		t.appended(target, args)
+	}
+	return err
 }
 
 // RequestVote asks for a vote.

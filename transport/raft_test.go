@@ -240,6 +240,31 @@ func TestAnIdleGroupKeepsItsLeaderAndWritesLittle(t *testing.T) {
 	})
 }
 
+func TestFollowersHearOfACommitAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		all := group(t, f.mesh("a", "b", "c"))
+		leader := f.leads(all...)
+		commit(t, leader, "first")
+		f.until(func() bool { return all[0].fsm.holds()+all[1].fsm.holds()+all[2].fsm.holds() == 3 }, "the first everywhere")
+		time.Sleep(5 * time.Second) // idle
+		slow := without(all, leader)[0]
+		f.net.Delay(leader.peer.name, slow.peer.name, 100*time.Millisecond) // it takes the entry when that is committed already
+		fut := leader.Apply([]byte("second"), time.Second)
+		if err := fut.Error(); err != nil {
+			t.Fatal(err)
+		}
+		leader.trans.Committed(fut.Index())
+		time.Sleep(50 * time.Millisecond)
+		if n := without(all, leader)[1].fsm.holds(); n != 2 {
+			t.Errorf("a follower holds %d entries 50 ms after the commit of the second", n)
+		}
+		time.Sleep(300 * time.Millisecond)
+		if n := slow.fsm.holds(); n != 2 {
+			t.Errorf("a slow follower holds %d entries", n)
+		}
+	})
+}
+
 func TestRequestsForAnotherReplicaAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
 		ns := f.mesh("a", "b")

@@ -24,12 +24,19 @@ import (
 	"github.com/ringlimit/ringlimit/internal/slogadapt"
 )
 
+// Transport carries the RPCs of the group. Committed tells the other replicas at once
+// that an entry is committed, instead of after raft's calm CommitTimeout.
+type Transport interface {
+	raft.Transport
+	Committed(index uint64)
+}
+
 // Config is what a control replica needs.
 type Config struct {
-	ID        string         // ServerID and ServerAddress, <node>/<directory>/control
-	Dir       string         // where log and snapshots are kept; empty: in memory
-	Member    bool           // Dir has belonged to a cluster: a log must be there
-	Transport raft.Transport // carries the group's RPCs
+	ID        string    // ServerID and ServerAddress, <node>/<directory>/control
+	Dir       string    // where log and snapshots are kept; empty: in memory
+	Member    bool      // Dir has belonged to a cluster: a log must be there
+	Transport Transport // carries the group's RPCs
 	Logger    *slog.Logger
 	OnChange  func()      // the state, the leader or the configuration changed; must not block
 	Fatal     func(error) // the replica met an entry it cannot read and stands still
@@ -248,9 +255,7 @@ func (g *Group) ProposeEntry(ctx context.Context, entry []byte) (index uint64, e
 		}
 		return 0, fault.New(fault.OutcomeUnknown, "control command: %v", err)
 	}
-	// A barrier tells the others at once that the command is committed, instead
-	// of after raft's calm CommitTimeout.
-	g.raft.Barrier(timeout)
+	g.cfg.Transport.Committed(f.Index())
 	result, ok := f.Response().(control.Result)
 	if !ok {
 		return 0, fault.New(fault.Internal, "control replica stands still: %v", f.Response())

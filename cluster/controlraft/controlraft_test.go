@@ -19,7 +19,7 @@ func open(t *testing.T, dir string) (*Group, func()) {
 	t.Helper()
 	_, transport := raft.NewInmemTransport("a/d/control")
 	g, err := Open(Config{
-		ID: "a/d/control", Dir: dir, Transport: transport, Logger: slog.New(slog.DiscardHandler),
+		ID: "a/d/control", Dir: dir, Transport: alone{transport}, Logger: slog.New(slog.DiscardHandler),
 		OnChange: func() {}, Fatal: func(err error) { t.Error(err) },
 	})
 	if err != nil {
@@ -121,3 +121,8 @@ func TestCancelledSnapshotLeavesTheLastOne(t *testing.T) {
 		t.Errorf("read %q", b)
 	}
 }
+
+// alone is the transport of a group of one.
+type alone struct{ *raft.InmemTransport }
+
+func (alone) Committed(uint64) {}
