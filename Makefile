@@ -12,9 +12,11 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 # The modules of this repository; tools/ holds tools only and has no tests.
 MODULES := . api client
 
-# Packages whose tests run under the race detector: everything that decides,
-# agrees or carries. The rest runs without, to stay under ten minutes on two cores.
-CORE := bucket policy ring control transport cluster
+# What agrees and carries is tested under the race detector, one processor a test
+# binary. What only decides starts no goroutine (internal/arch holds that), so there
+# its short tests do, and all run without.
+CORE := transport cluster
+PURE := bucket policy ring control
 
 # The race detector needs a C compiler. Without one the tests still run.
 # One processor a test binary: all timers of a synctest bubble share one context of
@@ -27,7 +29,7 @@ RACE :=
 endif
 
 TOOLS := bin/tools
-TEST  := $(GO) test -timeout 9m
+TEST  := $(GO) test -timeout 15m
 
 .DEFAULT_GOAL := help
 .PHONY: help dev build vet test race fuzz bench bench-idle chaos chaos-short try-operations fmt fmt-check lint proto ci clean
@@ -49,6 +51,7 @@ ifeq ($(RACE),)
 	@echo "no C compiler: the race detector is off" >&2
 endif
 	$(TEST) $(RACE) $(CORE:%=./%/...)
+	$(TEST) $(RACE) -short $(PURE:%=./%/...)
 	$(TEST) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(CORE)))(/|$$)')
 	cd api && $(TEST) $(RACE) ./...
 	cd client && $(TEST) $(RACE) ./...
@@ -60,7 +63,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	FUZZTIME=$(FUZZTIME) tools/fuzz.sh $(MODULES)
 
 bench: build ## Go benchmarks, then `rlnode bench` against three processes
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(CORE:%=./%/...)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PURE:%=./%/...) $(CORE:%=./%/...)
 	$(GO) run ./bench/processes -rlnode bin/rlnode -reps $(COUNT)
 
 chaos: build ## Kill, pause, cut and restart real processes, and count every admission (CHAOS=scenario)

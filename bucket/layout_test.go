@@ -76,6 +76,9 @@ func TestSweepDropsAllThatIsFresh(t *testing.T) {
 // TestCollidingKeysOnlyCostTime: keys that no bit can part end in one long
 // segment and a directory of bounded size.
 func TestCollidingKeysOnlyCostTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the square of some thousand keys")
+	}
 	var s slot
 	const keys = 2 * maxCells
 	for n := range uint64(keys) {

@@ -28,7 +28,10 @@ func TestSpreadIsLevelAndRendezvousAloneIsNot(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 8))
 	for n := 3; n <= 12; n++ {
 		uneven, worst, bare, none := 0, 0, 99, 0
-		const rounds = 200
+		rounds := 200
+		if testing.Short() {
+			rounds = 20
+		}
 		for range rounds {
 			nodes := make([]string, n)
 			for i := range nodes {
