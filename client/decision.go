@@ -23,7 +23,7 @@ func (d *Decision) set(p *pb.Decision) {
 			Allowed: p.Allowed, Limit: p.Limit, Remaining: p.Remaining,
 			ResetAfter: time.Duration(p.ResetAfterNs), RetryAfter: time.Duration(p.RetryAfterNs), Delay: time.Duration(p.DelayNs),
 			PolicyID: p.PolicyId, PolicyVersion: p.PolicyVersion, Reason: p.Reason,
-			PermitID: p.PermitId, FencingToken: p.FencingToken,
+			PermitID: p.PermitId, FencingToken: p.FencingToken, Witness: witness(p.Witness),
 		},
 		Limits:   answers(p.Limits),
 		Degraded: p.Degraded, Uncommitted: p.Uncommitted,
@@ -43,7 +43,18 @@ func answers(limits []*pb.LimitDecision) []Answer {
 			ResetAfter: time.Duration(l.GetResetAfterNs()), RetryAfter: time.Duration(l.GetRetryAfterNs()), Delay: time.Duration(l.GetDelayNs()),
 			PolicyID: l.GetPolicyId(), PolicyVersion: l.GetPolicyVersion(), Reason: l.GetReason(),
 			PermitID: l.GetPermitId(), FencingToken: l.GetFencingToken(), Shadow: l.GetShadow(),
+			Witness: witness(l.GetWitness()),
 		}
 	}
 	return out
+}
+
+func witness(w *pb.Witness) *Witness {
+	if w == nil {
+		return nil
+	}
+	return &Witness{
+		Group: w.Group, Epoch: w.Epoch, Term: w.Term, Index: w.Index, Position: int(w.Position),
+		SlotTime: time.Duration(w.SlotTimeNs), Uncommitted: w.Uncommitted, Repeated: w.Repeated,
+	}
 }

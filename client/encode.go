@@ -96,6 +96,7 @@ func (r *Request) append(dst []byte) []byte {
 	}
 	dst = wire.AppendString(dst, 3, r.RequestID)
 	dst = wire.AppendBool(dst, 5, r.StaleOK)
+	dst = wire.AppendBool(dst, 7, r.Witness)
 	if len(r.Costs) == 0 {
 		return dst
 	}

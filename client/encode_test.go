@@ -22,6 +22,7 @@ func TestRequestsAreWrittenAsProtobuf(t *testing.T) {
 		{Request{}, &pb.DecideRequest{Subject: &pb.Subject{}}},
 		{Request{Tenant: "acme", Cost: 1}, &pb.DecideRequest{Subject: &pb.Subject{Tenant: "acme"}}},
 		{Request{Look: true, StaleOK: true}, &pb.DecideRequest{Subject: &pb.Subject{}, Cost: number(0), StaleOk: true}},
+		{Request{Witness: true}, &pb.DecideRequest{Subject: &pb.Subject{}, Witness: true}},
 		{
 			Request{
 				Tenant: strings.Repeat("ü", 100), Principals: []Principal{{"user", "u1"}, {"ip", "::1"}}, Route: "GET:/v1/x?y", Plan: "p", Region: "eu",

@@ -35,6 +35,8 @@ type Request struct {
 	// when other processes use it. Empty: the client makes an id, so that its
 	// own retries are charged once.
 	RequestID string
+	// Witness asks for Answer.Witness, which tests use. It changes no decision.
+	Witness bool
 }
 
 // Answer is what one policy says.
@@ -51,6 +53,19 @@ type Answer struct {
 	PermitID      string // of a concurrency limit, to Release or Renew it; empty: no permit was granted
 	FencingToken  uint64 // of the permit; grows with every grant, so that what it guards can refuse older ones
 	Shadow        bool   // the policy counts and never denies
+
+	Witness *Witness // if Request.Witness; nil in Limits: that of the Decision
+}
+
+// Witness says where in the log of which group an answer was made, so that a test can
+// put all answers in order and make them again.
+type Witness struct {
+	Group, Epoch uint32
+	Term, Index  uint64        // of the entry, or what was applied if Uncommitted
+	Position     int           // of the request in the entry, from 1; 0 if Uncommitted
+	SlotTime     time.Duration // of the limit's slot, at the first decision if Repeated; 0: not known
+	Uncommitted  bool          // judged at the leader's applied state
+	Repeated     bool          // the answer of an earlier copy
 }
 
 // Never is the RetryAfter of a denial that no wait can cure.

@@ -84,12 +84,19 @@ func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.Str
 		d.Allowed = item.Code == bucket.Admitted || item.Code == bucket.Repeated
 		d.Uncommitted = o.Uncommitted[k]
 		d.Epoch, d.Group, d.Index, d.Term, d.SlotTimeNs = epoch, p.group, o.Index, o.Term, item.SlotTime
+		if d.Uncommitted {
+			d.Index = o.Applied
+		}
+		if m.Requests[i].Witness {
+			d.Witness = witness(o, k, p.group, epoch)
+		}
 		answers := o.Results.Answers[item.First : item.First+item.Count]
 		if far := p.far(k, item.Code, answers); d.Allowed && len(far) > 0 {
 			spreading.Go(func() { n.answerSpread(ctx, v, p, k, b, m, i, answers, far) })
 			continue
 		}
 		describe(v, d, answers, p.hits[k])
+		witnessLimits(d, p.requests[k].Home, p.hits[k], p.near[k])
 		b.results[i].Decision = d
 		n.metrics.count(d)
 	}
@@ -137,6 +144,7 @@ func (n *Node) answerSpread(ctx context.Context, v *view, p *part, k int, b *bat
 		return
 	}
 	describe(v, d, answers, hits)
+	witnessLimits(d, p.requests[k].Home, hits, p.near[k])
 	b.results[i].Decision = d
 	n.metrics.count(d)
 }

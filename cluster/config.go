@@ -54,6 +54,7 @@ type Config struct {
 	Network         transport.Network    // nil: TCP
 	GossipTransport memberlist.Transport // nil: UDP and TCP on Listen.Gossip
 	Logger          *slog.Logger
+	Seams           Seams // for tests
 }
 
 // DefaultSlots is the number of slots of a new cluster.
@@ -124,6 +125,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Network == nil {
 		c.Network = transport.TCP{}
+	}
+	if c.Seams.Now == nil {
+		c.Seams.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -204,7 +204,7 @@ func (n *Node) askGroup(ctx context.Context, v *view, id uint32, reqs []group.Re
 	if err := json.Unmarshal(body, &a); err != nil || len(a.Results.Items) != len(reqs) {
 		return fault.New(fault.OutcomeUnknown, "answer of %s: %v", c.node, err)
 	}
-	*out = group.Outcome{Results: a.Results, Uncommitted: a.Uncommitted, Index: a.Index, Term: a.Term, Time: a.Time}
+	*out = group.Outcome{Results: a.Results, Uncommitted: a.Uncommitted, Index: a.Index, Applied: a.Applied, First: a.First, Term: a.Term, Time: a.Time}
 	return nil
 }
 
@@ -218,6 +218,8 @@ type groupAnswer struct {
 	Results     bucket.Results
 	Uncommitted []bool
 	Index, Term uint64
+	Applied     uint64
+	First       int
 	Time        int64
 }
 
@@ -255,5 +257,5 @@ func (n *Node) handleGroup(ctx context.Context, body []byte) ([]byte, error) {
 	if err := replica.Take(ctx, c.Requests, &out); err != nil {
 		return nil, err
 	}
-	return json.Marshal(groupAnswer{out.Results, out.Uncommitted, out.Index, out.Term, out.Time})
+	return json.Marshal(groupAnswer{out.Results, out.Uncommitted, out.Index, out.Term, out.Applied, out.First, out.Time})
 }

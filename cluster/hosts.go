@@ -134,6 +134,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 		OnLead:     func(uint64, bool) { n.wake() },
 		Broken:     x.breaks,
 		Fatal:      n.fail,
+		Now:        n.cfg.Seams.Now, Applying: n.cfg.Seams.applying(grp.ID),
 	}
 	if !grp.Formed && r.Role == control.Voter {
 		for _, v := range grp.Replicas {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/bucket"
@@ -71,7 +70,7 @@ func parseAdopted(b []byte) (a adopted, err error) {
 
 // handleAdopt takes in a chunk where this node leads the slot's new group.
 func (n *Node) handleAdopt(ctx context.Context, body []byte) ([]byte, error) {
-	received := time.Now()
+	received := n.cfg.Seams.Now()
 	c, err := parseAdopt(body)
 	if err != nil {
 		return nil, fault.New(fault.InvalidArgument, "%v", err)

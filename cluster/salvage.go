@@ -271,7 +271,7 @@ func (n *Node) readFrom(ctx context.Context, node string, c readCall) (a readAns
 	if err != nil {
 		return a, received, err
 	}
-	received = time.Now()
+	received = n.cfg.Seams.Now()
 	a, err = parseReadAnswer(body)
 	if err == nil && len(a.chunk) > 0 {
 		var info bucket.ChunkInfo

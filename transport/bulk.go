@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +18,14 @@ import (
 // at a time on a connection.
 
 const (
-	keepBulk  = 4                // idle connections kept per node
-	reuseBulk = 20 * time.Second // an idle connection is used again within
-	idleBulk  = time.Minute      // the other side closes one that was not used for so long
-	maxBulk   = 64               // such connections that a node serves
+	keepBulk = 4                // idle connections kept per node
+	lastBulk = 20 * time.Second // an idle connection is kept for
+	idleBulk = time.Minute      // the other side closes one that was not used for so long
+	maxBulk  = 64               // such connections that a node serves
 )
 
-// bulks are the idle connections for calls that carry much.
+// bulks are the idle connections for calls that carry much. None outlives lastBulk:
+// nobody reads them, so nobody would see that the other side, or its node, has gone.
 type bulks struct {
 	mu     sync.Mutex // guards what follows
 	idle   map[string][]bulk
@@ -32,22 +34,19 @@ type bulks struct {
 
 type bulk struct {
 	lane *lane
-	used time.Time
+	ends *time.Timer // closes it; whoever stops it in time has the lane
 }
 
 // get takes an idle connection to a node, nil if there is none.
 func (b *bulks) get(node string) *lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list := b.idle[node]
-	for len(list) > 0 {
+	for list := b.idle[node]; len(list) > 0; list = b.idle[node] {
 		last := list[len(list)-1]
-		list = list[:len(list)-1]
-		b.idle[node] = list
-		if time.Since(last.used) < reuseBulk {
+		b.idle[node] = list[:len(list)-1]
+		if last.ends.Stop() {
 			return last.lane
 		}
-		last.lane.nc.Close()
 	}
 	return nil
 }
@@ -63,7 +62,20 @@ func (b *bulks) put(node string, l *lane) {
 		l.nc.Close()
 		return
 	}
-	b.idle[node] = append(b.idle[node], bulk{l, time.Now()})
+	b.idle[node] = append(b.idle[node], bulk{l, time.AfterFunc(lastBulk, func() { b.expire(node, l) })})
+}
+
+// expire closes a connection that was idle for long, and forgets it.
+func (b *bulks) expire(node string, l *lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.nc.Close()
+	left := slices.DeleteFunc(b.idle[node], func(x bulk) bool { return x.lane == l })
+	if len(left) == 0 {
+		delete(b.idle, node)
+	} else {
+		b.idle[node] = left
+	}
 }
 
 // close closes all idle connections, now and later.
@@ -72,6 +84,7 @@ func (b *bulks) close() {
 	defer b.mu.Unlock()
 	for _, list := range b.idle {
 		for _, x := range list {
+			x.ends.Stop()
 			x.lane.nc.Close()
 		}
 	}

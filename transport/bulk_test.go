@@ -56,3 +56,34 @@ func TestBulkCallsHaveTheirOwnConnections(t *testing.T) {
 		}
 	})
 }
+
+// TestIdleBulkConnectionsAreClosed, though no later call asks for one: the node may
+// have left for good.
+func TestIdleBulkConnectionsAreClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		a := f.start("a")
+		b := f.start("b", handler(func(context.Context, transport.From, uint8, []byte) ([]byte, error) {
+			time.Sleep(time.Second) // so that four are under way at once
+			return nil, nil
+		}))
+		for range 2 { // closed ones are not used again
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					if _, err := a.CallBulk(t.Context(), "b", 1, nil); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if idle, _ := a.Bulks(); idle != 4 {
+				t.Errorf("%d idle connections, want 4", idle)
+			}
+			time.Sleep(30 * time.Second)
+			idle, _ := a.Bulks()
+			if _, served := b.Bulks(); idle != 0 || served != 0 {
+				t.Errorf("half a minute later %d connections are idle, and %d are served", idle, served)
+			}
+		}
+	})
+}

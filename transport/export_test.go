@@ -7,3 +7,14 @@ func (p *Peers) Links() int { return len(p.all()) }
 func Hello(from, target string) []byte {
 	return hello{purpose: forLink, from: From{Node: from, Incarnation: "1"}, target: target}.append(nil)
 }
+
+// Bulks counts the connections for calls that carry much: idle ones of this side, and
+// those that it serves.
+func (p *Peers) Bulks() (idle, served int) {
+	p.bulk.mu.Lock()
+	defer p.bulk.mu.Unlock()
+	for _, list := range p.bulk.idle {
+		idle += len(list)
+	}
+	return idle, int(p.bulksServed.Load())
+}

@@ -45,6 +45,12 @@ func Open(dst []byte, num int) (out []byte, start int) {
 	return dst, len(dst)
 }
 
+// Open16 is Open for a field numbered 16 … 2047.
+func Open16(dst []byte, num int) (out []byte, start int) {
+	dst = append(dst, byte(num<<3|2)|0x80, byte(num>>4), 0)
+	return dst, len(dst)
+}
+
 // Close writes the length of the message field opened at start. One byte was
 // left for it; the rare longer message is moved.
 func Close(dst []byte, start int) []byte {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
@@ -35,6 +36,8 @@ func (a *Answers) decision(outer *span) error {
 			err = a.limit(&s)
 		case num == 18 && typ == protowire.BytesType:
 			a.value.PermitId, err = text(&s)
+		case num == 20 && typ == protowire.BytesType:
+			a.value.Witness, err = witness(&s, a.value.Witness)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -89,6 +92,8 @@ func (a *Answers) limit(outer *span) error {
 			err = a.shared(&s, l, num, typ)
 		case num == 10 && typ == protowire.BytesType:
 			l.PermitId, err = text(&s)
+		case num == 13 && typ == protowire.BytesType:
+			l.Witness, err = witness(&s, l.Witness)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -97,6 +102,18 @@ func (a *Answers) limit(outer *span) error {
 		}
 	}
 	return nil
+}
+
+// witness reads where an answer was made, which only tests ask for.
+func witness(outer *span, w *pb.Witness) (*pb.Witness, error) {
+	s, err := outer.sub()
+	if err != nil {
+		return w, err
+	}
+	if w == nil {
+		w = new(pb.Witness)
+	}
+	return w, proto.UnmarshalOptions{Merge: true}.Unmarshal(s.bytes(), w)
 }
 
 // shared reads a field of a limit, or of a decision's headline.

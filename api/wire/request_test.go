@@ -21,7 +21,7 @@ func full() *pb.DecideRequest {
 			Tenant: "acme", Principals: []*pb.Principal{{Type: "user", Id: "u1"}, {Type: "ip", Id: "10.0.0.1"}},
 			Route: "POST:/v1/payments", Plan: "standard", Region: "eu", Attributes: []*pb.Attribute{{Name: "shard", Value: "ü"}, {}},
 		},
-		Cost: cost(3), Sent: &pb.Sent{Session: 7, Sequence: 9, Attempt: 2, AgeNs: 1e9, Epoch: 4}, StaleOk: true,
+		Cost: cost(3), Sent: &pb.Sent{Session: 7, Sequence: 9, Attempt: 2, AgeNs: 1e9, Epoch: 4}, StaleOk: true, Witness: true,
 		Costs: []*pb.PolicyCost{{Policy: "export", Cost: 1e9}, {Policy: "ü"}, {}},
 	}
 }

@@ -62,7 +62,24 @@ func appendDecision(dst []byte, d *pb.Decision) []byte {
 		dst = append(dst, 18<<3&0x7f|2|0x80, 18>>4) // tag of field 18, bytes
 		dst = append(binary.AppendUvarint(dst, uint64(len(d.PermitId))), d.PermitId...)
 	}
-	return appendUint16(dst, 19, d.FencingToken)
+	dst = appendUint16(dst, 19, d.FencingToken)
+	if d.Witness != nil {
+		var start int
+		dst, start = Open16(dst, 20)
+		dst = Close(appendWitness(dst, d.Witness), start)
+	}
+	return dst
+}
+
+func appendWitness(dst []byte, w *pb.Witness) []byte {
+	dst = AppendUint(dst, 1, uint64(w.Group))
+	dst = AppendUint(dst, 2, uint64(w.Epoch))
+	dst = AppendUint(dst, 3, w.Term)
+	dst = AppendUint(dst, 4, w.Index)
+	dst = AppendUint(dst, 5, uint64(w.Position))
+	dst = AppendUint(dst, 6, uint64(w.SlotTimeNs))
+	dst = AppendBool(dst, 7, w.Uncommitted)
+	return AppendBool(dst, 8, w.Repeated)
 }
 
 // appendUint16 appends a varint field numbered 16 or above, up to 2047.
@@ -88,7 +105,13 @@ func appendLimit(dst []byte, l *pb.LimitDecision) []byte {
 	dst = AppendString(dst, 9, l.GetReason())
 	dst = AppendString(dst, 10, l.GetPermitId())
 	dst = AppendUint(dst, 11, l.GetFencingToken())
-	return AppendBool(dst, 12, l.GetShadow())
+	dst = AppendBool(dst, 12, l.GetShadow())
+	if w := l.GetWitness(); w != nil {
+		var start int
+		dst, start = Open(dst, 13)
+		dst = Close(appendWitness(dst, w), start)
+	}
+	return dst
 }
 
 func appendError(dst []byte, e *pb.Error) []byte {

@@ -31,6 +31,10 @@ func (r *Requests) decide(s span) (*pb.DecideRequest, error) {
 			var v uint64
 			v, err = s.varint()
 			q.StaleOk = v != 0
+		case num == 7 && typ == protowire.VarintType:
+			var v uint64
+			v, err = s.varint()
+			q.Witness = v != 0
 		case num == 6 && typ == protowire.BytesType:
 			err = r.policyCost(&s, q)
 		default:

@@ -69,7 +69,7 @@ func newArena(ctx context.Context, cfg arenaConfig) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCaller(f.GRPC())
+	c, err := newLibrary(f.GRPC())
 	if err != nil {
 		f.Close()
 		return nil, err

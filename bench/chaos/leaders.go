@@ -63,10 +63,10 @@ func changesOfLeader(before map[uint32]uint64, recs []record) []time.Duration {
 	}
 	seen := map[term]time.Duration{}
 	for _, r := range recs {
-		if r.err != nil || r.ans.uncommitted || r.ans.index == 0 || r.ans.term <= before[r.ans.group] {
+		if r.err != nil || r.ans.Uncommitted || r.ans.Index == 0 || r.ans.Term <= before[r.ans.Group] {
 			continue
 		}
-		key := term{r.ans.group, r.ans.term}
+		key := term{r.ans.Group, r.ans.Term}
 		if first, known := seen[key]; !known || r.ret < first {
 			seen[key] = r.ret
 		}

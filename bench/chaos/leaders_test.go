@@ -6,18 +6,20 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringlimit/ringlimit/client"
 )
 
 func TestChangesOfLeaderAreCountedByTerms(t *testing.T) {
 	at := func(ret time.Duration, group uint32, term uint64) record {
-		return record{ret: ret, ans: answer{group: group, term: term, index: 1}}
+		return record{ret: ret, ans: client.Decision{Group: group, Term: term, Index: 1}}
 	}
 	recs := []record{
 		at(5, 1, 2), at(9, 1, 2), at(20, 1, 4), at(18, 1, 4), // a term nobody won lies between
 		at(19, 1, 2),             // an old leader's answer, late
 		at(7, 2, 3), at(8, 2, 3), // calm
 		at(30, 1, 5),
-		{ret: 40, ans: answer{group: 2, term: 9, uncommitted: true}},
+		{ret: 40, ans: client.Decision{Group: 2, Term: 9, Uncommitted: true}},
 		{ret: 41, err: errors.New("deadline")},
 	}
 	changes := changesOfLeader(map[uint32]uint64{1: 2, 2: 3}, recs)

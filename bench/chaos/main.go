@@ -2,6 +2,7 @@
 // every admission, every error, the time until all slots are served again.
 //
 //	go run ./bench/chaos -rlnode bin/rlnode [flags] SCENARIO…
+//	go run ./bench/chaos -rlnode bin/rlnode [flags] safety | liveness | nemesis NAME…
 //
 // A scenario ends ok, with violations (exit code 1), or inconclusive (exit code
 // 1 too) when too little ran for its promise to have been tested.
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
 // options are the command line.
@@ -29,11 +32,12 @@ type options struct {
 	lasts  time.Duration // of what a round keeps up, 0: each scenario's own
 	output string        // text or json
 	names  []string
+	modeFlags
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second ^C ends it at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -46,10 +50,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	picked, err := pick(opts.names, opts.short)
-	if err != nil {
-		fmt.Fprintln(stderr, "chaos:", err)
-		return 2
+	var picked []scenario
+	if !isMode(opts.names) {
+		if picked, err = pick(opts.names, opts.short); err != nil {
+			fmt.Fprintln(stderr, "chaos:", err)
+			return 2
+		}
 	}
 	dir, err := workDir(opts.dir)
 	if err != nil {
@@ -57,6 +63,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	opts.dir = dir
+	fleet.SweepDead()
+	if isMode(opts.names) {
+		return runMode(ctx, opts, stdout, stderr)
+	}
 
 	var reports []*report
 	for _, s := range picked {
@@ -92,8 +102,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.IntVar(&o.rounds, "rounds", 0, "rounds of each scenario (default: its own number)")
 	fs.DurationVar(&o.lasts, "lasts", 0, "how `long` each round of flap, split or starved keeps its fault up (default: their own time)")
 	fs.StringVar(&o.output, "o", "text", "text or json")
+	o.register(fs)
 	fs.Usage = func() {
-		fmt.Fprintf(stderr, "usage: chaos [flags] SCENARIO…\n\nscenarios (all: every one of them):\n%s\nflags:\n", usage())
+		fmt.Fprintf(stderr, "usage: chaos [flags] SCENARIO…\n\nscenarios (all: every one of them):\n%s\n%s\nflags:\n", usage(), modeUsage())
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err != nil {

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"time"
+
+	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
 // clockApart runs node i in a time namespace whose monotonic clock is i·25
@@ -13,8 +14,7 @@ func clockApart(i int) []string {
 	if i == 0 {
 		return nil
 	}
-	ahead := strconv.Itoa(i * int((25 * time.Hour).Seconds()))
-	return []string{"unshare", "--time", "--monotonic", ahead, "--boottime", ahead}
+	return fleet.AheadBy(time.Duration(i) * 25 * time.Hour)
 }
 
 // playClocks changes leaders between such nodes. A stamp that leaked from one

@@ -3,20 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // playExact: many callers at once on one fresh key.
 func playExact(ctx context.Context, a *arena, rounds int) error {
-	const takes, budget = 500, 100
+	const takes = 500
 	var worst time.Duration
 	for i := range rounds {
 		where := fmt.Sprintf("round %d", i+1)
-		recs := a.volley(ctx, a.fresh("exact"), takes, takes, nil)
+		k := a.fresh("exact")
+		recs := a.volley(ctx, k, takes, takes, nil)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		a.judgeSpending(where, recs, budget)
+		a.judgeExact(where, k, recs)
 		for _, r := range recs {
 			worst = max(worst, r.ret-r.call)
 		}
@@ -25,14 +27,6 @@ func playExact(ctx context.Context, a *arena, rounds int) error {
 	a.report.show("takes", "%d", rounds*takes)
 	a.report.show("slowest take", "%v", worst.Round(100*time.Microsecond))
 	return nil
-}
-
-// judgeSpending applies every checker of a bucket without refill.
-func (a *arena) judgeSpending(where string, recs []record, budget int) {
-	a.report.violate(where, checkExact(recs, budget)...)
-	a.report.violate(where, checkSpending(recs, budget)...)
-	a.report.violate(where, checkDenialIsFinal(recs)...)
-	a.report.violate(where, checkTerms(recs)...)
 }
 
 // refillRate is the limit of the plan `refill`.
@@ -51,6 +45,7 @@ func playRefill(ctx context.Context, a *arena, rounds int) error {
 		}
 		second := a.volley(ctx, k, 50, 50, nil)
 		again, end := span(second)
+		a.judge(where, k, slices.Concat(first, second))
 
 		n1, denied, failed1 := tally(first)
 		n2, _, failed2 := tally(second)

@@ -26,12 +26,12 @@ type flapping struct {
 
 var flappings = []flapping{
 	{"a link", func(f *fleet.Fleet, x, y string, open bool) error {
-		if err := f.Direction(x, y, open); err != nil {
+		if err := f.Block(x, y, fleet.AllPlanes, open); err != nil {
 			return err
 		}
-		return f.Direction(y, x, open)
+		return f.Block(y, x, fleet.AllPlanes, open)
 	}, true},
-	{"one direction", func(f *fleet.Fleet, x, y string, open bool) error { return f.Direction(x, y, open) }, true},
+	{"one direction", func(f *fleet.Fleet, x, y string, open bool) error { return f.Block(x, y, fleet.AllPlanes, open) }, true},
 	{"all links", func(f *fleet.Fleet, x, _ string, open bool) error { return f.Part([]string{x}, open) }, false},
 }
 

@@ -93,7 +93,7 @@ func (a *arena) breakLeader(ctx context.Context, where string, k key, leader *fl
 	done := make(chan []record, 1)
 	go func() {
 		done <- a.volley(ctx, k, takes, workers, func(r record) {
-			if r.err == nil && r.ans.allowed && admitted.Add(1) == strikeAt {
+			if r.err == nil && r.ans.Allowed && admitted.Add(1) == strikeAt {
 				close(now)
 			}
 		})
@@ -126,7 +126,7 @@ func (a *arena) breakLeader(ctx context.Context, where string, k key, leader *fl
 		return 0, err
 	}
 	recs := <-done
-	a.judgeSpending(where, recs, budget)
+	a.judgeExact(where, k, recs)
 	if before >= budget {
 		a.report.doubt("%s: the budget was gone before the fault", where)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/bench/check"
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
@@ -81,12 +82,14 @@ func (l *losses) judge(ctx context.Context, where string) error {
 // admitted takes more from each key than it can have, and wants so many admitted.
 func (l *losses) admitted(ctx context.Context, keys []key, want int) (broken []string) {
 	wrong, example := 0, 0
-	for _, recs := range l.a.each(ctx, keys, idleBudget+2) {
+	for i, recs := range l.a.each(ctx, keys, idleBudget+2) {
 		n, _, failed := tally(recs)
 		if n != want || failed > 0 {
 			wrong, example = wrong+1, n
 		}
-		broken = append(broken, checkNoneDegraded(recs)...)
+		for _, f := range check.Codes(&check.Setup{Strict: true}, keys[i].ops(recs)).Findings {
+			broken = append(broken, f.String())
+		}
 	}
 	if wrong > 0 {
 		broken = append(broken, fmt.Sprintf("%d of %d keys admitted something else than %d of %d, one of them %d", wrong, len(keys), want, idleBudget+2, example))

@@ -47,7 +47,7 @@ func playRestore(ctx context.Context, a *arena, rounds int) error {
 	}
 	defer other.Close()
 	a.report.show("serving", "%v after its start", time.Since(start).Round(100*time.Millisecond))
-	c, err := newCaller(other.GRPC())
+	c, err := newLibrary(other.GRPC())
 	if err != nil {
 		return err
 	}

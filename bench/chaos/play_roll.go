@@ -67,7 +67,7 @@ func (r *roll) round(ctx context.Context, where string) error {
 		}
 		// Enough to reach the end of the budget whatever the load took.
 		all := append(recs[k], a.volley(ctx, k, budget, 64, nil)...)
-		a.judgeSpending(where, all, budget)
+		a.judgeExact(where, k, all)
 	}
 	a.spend(ctx, where, partly, 8, 6)
 	r.spent = append(append(r.spent, busy...), partly)

@@ -7,26 +7,17 @@ import (
 	"github.com/ringlimit/ringlimit/client"
 )
 
-// library is a caller by the Go client library, as applications use it.
+// library is a caller by the Go client library, as applications use it, which also
+// asks where in the log each answer was made.
 type library struct{ *client.Client }
 
-func newCaller(addrs []string) (caller, error) {
+func newLibrary(addrs []string) (library, error) {
 	c, err := client.New(addrs, client.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, err
-	}
-	return library{c}, nil
+	return library{c}, err
 }
 
-func (l library) take(ctx context.Context, k key, cost int64) (answer, error) {
-	d, err := l.Decide(ctx, client.Request{Tenant: k.tenant, Plan: k.plan, Cost: cost})
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{
-		allowed: d.Allowed, remaining: d.Remaining, slotTime: int64(d.SlotTime), group: d.Group,
-		term: d.Term, index: d.Index, uncommitted: d.Uncommitted, degraded: d.Degraded,
-	}, nil
+func (l library) take(ctx context.Context, k key, cost int64) (client.Decision, error) {
+	return l.Decide(ctx, client.Request{Tenant: k.tenant, Plan: k.plan, Cost: cost, Witness: true})
 }
 
 func (l library) close() { _ = l.Close() }

@@ -79,13 +79,14 @@ func (t *traffic) stop(ctx context.Context, where string) {
 	for _, list := range recs {
 		w, m := waitsOfMoves(list)
 		waits, moves = append(waits, w...), moves+m
-		r.violate(where, checkNoneDegraded(list)...)
-		r.violate(where, checkTerms(list)...)
+	}
+	for _, k := range t.wide {
+		t.a.judge(where, k, recs[k])
 	}
 	for _, k := range t.busy {
 		spent, _, _ := tally(recs[k])
 		rest := t.a.volley(ctx, k, max(0, busyBudget-spent)+50, 32, nil)
-		t.a.judgeSpending(where, append(answered(recs[k]), rest...), busyBudget)
+		t.a.judgeExact(where, k, append(recs[k], rest...))
 	}
 	t.spendIdle(ctx, where, t.left+2)
 	r.show("takes", "%d, %d failed, p99 %v, max %v", len(took), failed,
@@ -124,9 +125,4 @@ func (t *traffic) judgeFailures(where string, recs map[key][]record) {
 	if excuses > 0 {
 		t.a.report.doubt("%s: %d requests failed while the machine stood still (%v)", where, excuses, seen)
 	}
-}
-
-// answered leaves out the takes that failed, which are judged by themselves.
-func answered(recs []record) []record {
-	return slices.DeleteFunc(slices.Clone(recs), func(r record) bool { return r.err != nil })
 }

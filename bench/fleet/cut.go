@@ -4,12 +4,12 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 )
 
-// errNotRelayed is returned by whatever cuts links of a fleet without relays.
-var errNotRelayed = errors.New("fleet: started without relays")
+// errNotRelayed is returned by whatever cuts links of a fleet without relays
+// and namespaces.
+var errNotRelayed = errors.New("fleet: started without relays or namespaces")
 
 // Cut stops all bytes and gossip between a node and the other nodes, both ways.
 // Callers still reach it. Connections stay open and silent, as when a cable is
@@ -21,34 +21,46 @@ func (f *Fleet) Heal(name string) error { return f.Part([]string{name}, true) }
 
 // Part cuts all links between some nodes and all others, or heals them (open).
 func (f *Fleet) Part(side []string, open bool) error {
-	if f.links == nil {
+	if f.links == nil && f.yard == nil {
 		return errNotRelayed
 	}
 	for _, a := range side {
-		for _, n := range f.list() {
-			if !slices.Contains(side, n.Name) {
-				f.links.set(a, n.Name, open)
-				f.links.set(n.Name, a, open)
+		for _, n := range f.List() {
+			if slices.Contains(side, n.Name) {
+				continue
+			}
+			if err := errors.Join(f.Block(a, n.Name, AllPlanes, open), f.Block(n.Name, a, AllPlanes, open)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// Direction cuts what one node sends to another, or lets it through (open); what
-// comes the other way is left as it is.
-func (f *Fleet) Direction(from, to string, open bool) error {
-	if f.links == nil {
-		return errNotRelayed
+// dialer names the node at the other end of a connection, "" if none: by its
+// address, or where all have the same, by whose socket it is.
+func (f *Fleet) dialer(remote net.Addr) string {
+	at := remote.(*net.TCPAddr)
+	if f.yard != nil {
+		return f.at(at.IP)
 	}
-	f.links.set(from, to, open)
-	return nil
+	return f.holder(at.Port)
 }
 
-// dialer names the node that holds the local end of a connection, "" if none.
-func (f *Fleet) dialer(localPort int) string {
+// at names the node with an address of its own.
+func (f *Fleet) at(addr net.IP) string {
+	for _, n := range f.List() {
+		if host, _, _ := net.SplitHostPort(n.Gossip); host == addr.String() {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// holder names the node that holds the local end of a loopback connection.
+func (f *Fleet) holder(localPort int) string {
 	pids := make(map[int]string)
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		if pid := n.PID(); pid > 0 {
 			pids[pid] = n.Name
 		}
@@ -64,11 +76,11 @@ func (f *Fleet) dialer(localPort int) string {
 	return ""
 }
 
-// sender names the node that sends packets from a port, "" if none: memberlist
+// sender names the node that sends packets from an address, "" if none: memberlist
 // sends from where it listens.
-func (f *Fleet) sender(port int) string {
-	for _, n := range f.list() {
-		if _, p, _ := net.SplitHostPort(n.Gossip); p == strconv.Itoa(port) {
+func (f *Fleet) sender(remote net.Addr) string {
+	for _, n := range f.List() {
+		if n.Gossip == remote.String() {
 			return n.Name
 		}
 	}
@@ -81,6 +93,9 @@ func (f *Fleet) Writes(from, to string) (writes, packets uint64, err error) {
 	if f.links == nil {
 		return 0, 0, errNotRelayed
 	}
-	g := f.links.gate(from, to)
-	return g.writes.Load(), g.packets.Load(), nil
+	for _, p := range planes {
+		g := f.links.gate(from, to, p)
+		writes, packets = writes+g.writes.Load(), packets+g.packets.Load()
+	}
+	return writes, packets, nil
 }

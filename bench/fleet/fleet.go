@@ -6,12 +6,14 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Config says what to start. Binary and Dir are required.
@@ -22,6 +24,15 @@ type Config struct {
 	Policies string   // path of a policy file
 	Relayed  bool     // put a relay before each peer and gossip port, so that links can be cut
 	Flags    []string // further flags of every node
+	Isolated bool     // give each node a network namespace on a bridge; see CanIsolate
+
+	// SmallDisks gives each node a disk of its own for its data directory, that
+	// FillDisk can fill. It needs Isolated.
+	SmallDisks bool
+
+	// TestClock says that Binary is a build with -tags testclock, whose group time
+	// SetClock can bend.
+	TestClock bool
 
 	// Wrap, if set, is put before the command line of node i, such as
 	// unshare --time. What it names must not stay as a parent process.
@@ -32,13 +43,14 @@ type Config struct {
 // several goroutines, but each Node, Add and Forget from one at a time.
 type Fleet struct {
 	// Nodes are those that belong to the cluster, running or not. Add and Forget
-	// change it: whoever may run beside them calls list.
+	// change it: whoever may run beside them calls List.
 	Nodes []*Node
 
 	cfg   Config
 	made  int          // nodes ever, each with a name of its own
 	ports map[int]bool // given to any of them
 	links *links       // nil unless relayed
+	yard  *yard        // nil unless isolated
 
 	mu sync.Mutex // guards Nodes against Add and Forget
 }
@@ -68,6 +80,12 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 
 // prepare lays out ports, directories and relays; no process runs yet.
 func (f *Fleet) prepare() error {
+	if f.cfg.Isolated {
+		var err error
+		if f.yard, err = newYard(int(yards.Add(1))); err != nil {
+			return err
+		}
+	}
 	if f.cfg.Relayed {
 		f.links = newLinks()
 	}
@@ -83,37 +101,87 @@ func (f *Fleet) prepare() error {
 			n.args = append(n.args, "--policies", f.cfg.Policies)
 		}
 		if f.cfg.Wrap != nil {
-			n.args = append(f.cfg.Wrap(i), n.args...)
+			n.Around(f.cfg.Wrap(i)...)
 		}
 	}
 	return nil
 }
 
+// yards counts the bridges that this process has made.
+var yards atomic.Int64
+
 // make lays out one node more, without a command line.
 func (f *Fleet) make() (*Node, error) {
-	ports, err := freePorts(portsOfNode, f.ports)
+	n, err := f.place(nodeName(f.made))
 	if err != nil {
 		return nil, err
 	}
-	n := newNode(string(rune('a'+f.made)), ports)
 	f.made++
 	n.dir = filepath.Join(f.cfg.Dir, n.Name)
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory of node %s: %w", n.Name, err)
 	}
+	if f.cfg.SmallDisks && f.yard != nil {
+		if err := f.yard.smallDisk(n); err != nil {
+			return nil, err
+		}
+	}
+	if f.cfg.TestClock {
+		n.clock = filepath.Join(n.dir, "clock")
+		n.Environ("RL_TEST_CLOCK=" + n.clock)
+	}
 	f.mu.Lock()
 	f.Nodes = append(f.Nodes, n)
 	f.mu.Unlock()
+	return n, f.relay(n)
+}
+
+// nodeName is that of the n-th node ever: a … z, then aa, ab …
+func nodeName(n int) string {
+	name := string(rune('a' + n%26))
+	if n >= 26 {
+		return nodeName(n/26-1) + name
+	}
+	return name
+}
+
+// place gives a node its addresses.
+func (f *Fleet) place(name string) (*Node, error) {
+	if f.yard == nil {
+		ports, err := freePorts(loopback, portsOfNode, f.ports)
+		if err != nil {
+			return nil, err
+		}
+		return newNode(name, loopback, ports), nil
+	}
+	addr, err := f.yard.add(name, f.made)
+	if err != nil {
+		return nil, err
+	}
+	n := newNode(name, addr.String(), []int{grpcPort, peerPort, gossipPort, httpPort})
+	n.inside = f.yard.inside(name)
+	return n, nil
+}
+
+// relay puts relays before a node, if the fleet has them.
+func (f *Fleet) relay(n *Node) error {
 	if f.links == nil {
-		return n, nil
+		return nil
 	}
-	if err := f.links.listen(n.relay, n.Peer, n.Name, f.dialer); err != nil {
-		return nil, err
+	host := loopback
+	if f.yard != nil {
+		host = f.yard.host().String()
 	}
-	if err := f.links.listen(n.gossipRelay, n.Gossip, n.Name, f.dialer); err != nil {
-		return nil, err
+	ports, err := freePorts(host, portsOfRelay, f.ports)
+	if err != nil {
+		return err
 	}
-	return n, f.links.listenPackets(n.gossipRelay, n.Gossip, n.Name, f.sender)
+	n.relayAt(host, ports)
+	return errors.Join(
+		f.links.listen(n.relay, n.Peer, n.Name, PeerPlane, f.dialer),
+		f.links.listen(n.gossipRelay, n.Gossip, n.Name, GossipPlane, f.dialer),
+		f.links.listenPackets(n.gossipRelay, n.Gossip, n.Name, f.sender),
+	)
 }
 
 // Add starts one node more, with an empty directory, that joins the cluster
@@ -134,8 +202,8 @@ func (f *Fleet) Forget(n *Node) {
 	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(m *Node) bool { return m == n })
 }
 
-// list returns Nodes as they are now.
-func (f *Fleet) list() []*Node {
+// List returns Nodes as they are now.
+func (f *Fleet) List() []*Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.Nodes[:len(f.Nodes):len(f.Nodes)]
@@ -157,7 +225,7 @@ func (f *Fleet) args(n *Node) []string {
 // Gossip returns what --join of another node can name, of all nodes.
 func (f *Fleet) Gossip() []string {
 	var addrs []string
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		if f.links != nil {
 			addrs = append(addrs, n.gossipRelay)
 		} else {
@@ -170,7 +238,7 @@ func (f *Fleet) Gossip() []string {
 // GRPC returns the addresses for callers, of all nodes.
 func (f *Fleet) GRPC() []string {
 	var addrs []string
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		addrs = append(addrs, n.GRPC)
 	}
 	return addrs
@@ -178,7 +246,7 @@ func (f *Fleet) GRPC() []string {
 
 // Node returns the node of that name, nil if there is none.
 func (f *Fleet) Node(name string) *Node {
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		if n.Name == name {
 			return n
 		}
@@ -186,7 +254,8 @@ func (f *Fleet) Node(name string) *Node {
 	return nil
 }
 
-// Close kills every node and waits for it, then ends the relays.
+// Close kills every node and waits for it, then ends the relays and removes the
+// namespaces.
 func (f *Fleet) Close() {
 	for _, n := range f.Nodes {
 		_ = n.Resume() // a stopped process dies of SIGKILL too, but let logs end
@@ -194,6 +263,9 @@ func (f *Fleet) Close() {
 	}
 	if f.links != nil {
 		f.links.close()
+	}
+	if f.yard != nil {
+		f.yard.close()
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 
 func TestFreePortsAreDistinctAndBelowTheEphemeralRange(t *testing.T) {
 	taken := map[int]bool{}
-	ports, err := freePorts(40, taken)
+	ports, err := freePorts(loopback, 40, taken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := freePorts(40, taken)
+	more, err := freePorts(loopback, 40, taken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func connect(t *testing.T, addr string) (*net.TCPConn, func(string) error) {
 // relayed starts a relay named a → b before an echo server.
 func relayed(t *testing.T) (l *links, addr string) {
 	t.Helper()
-	ports, err := freePorts(1, map[int]bool{})
+	ports, err := freePorts(loopback, 1, map[int]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr = "127.0.0.1:" + strconv.Itoa(ports[0])
 	l = newLinks()
 	t.Cleanup(l.close)
-	if err := l.listen(addr, echo(t), "b", func(int) string { return "a" }); err != nil {
+	if err := l.listen(addr, echo(t), "b", GossipPlane, func(net.Addr) string { return "a" }); err != nil {
 		t.Fatal(err)
 	}
 	return l, addr
@@ -162,14 +162,14 @@ func TestRelayPassesOnTheEnd(t *testing.T) {
 
 // TestRelayRefusesStrangers: a connection that no node made cannot be cut, so it is not carried.
 func TestRelayRefusesStrangers(t *testing.T) {
-	ports, err := freePorts(1, map[int]bool{})
+	ports, err := freePorts(loopback, 1, map[int]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + strconv.Itoa(ports[0])
 	l := newLinks()
 	t.Cleanup(l.close)
-	if err := l.listen(addr, echo(t), "b", func(int) string { return "" }); err != nil {
+	if err := l.listen(addr, echo(t), "b", GossipPlane, func(net.Addr) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
 	_, exchange := connect(t, addr)
@@ -180,7 +180,7 @@ func TestRelayRefusesStrangers(t *testing.T) {
 
 // TestNodeLife drives a process that is no rlnode through all that is done to nodes.
 func TestNodeLife(t *testing.T) {
-	n := newNode("a", []int{1, 2, 3, 4, 5, 6})
+	n := newNode("a", loopback, []int{1, 2, 3, 4})
 	n.dir = t.TempDir()
 	n.args = []string{"sh", "-c", `trap "exit 0" TERM; echo up $$; while :; do sleep 0.01; done`}
 	if err := n.Kill(); err == nil {
@@ -220,7 +220,7 @@ func waitForLog(t *testing.T, n *Node) {
 }
 
 func TestStopReportsABadEnd(t *testing.T) {
-	n := newNode("a", []int{1, 2, 3, 4, 5, 6})
+	n := newNode("a", loopback, []int{1, 2, 3, 4})
 	n.dir = t.TempDir()
 	n.args = []string{"sh", "-c", `trap "exit 7" TERM; echo up $$; while :; do sleep 0.01; done`}
 	if err := n.Start(); err != nil {
@@ -289,7 +289,7 @@ func TestArgsFollowTheCommandLine(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range []pair{{"a", "c"}, {"c", "a"}, {"b", "c"}, {"c", "b"}, {"a", "b"}, {"b", "a"}} {
-		if open := f.links.gate(p.from, p.to).isOpen(); open != (p.from != "c" && p.to != "c") {
+		if open := f.links.gate(p.from, p.to, PeerPlane).isOpen(); open != (p.from != "c" && p.to != "c") {
 			t.Errorf("%s to %s is open: %v", p.from, p.to, open)
 		}
 	}
@@ -304,7 +304,7 @@ func TestForgottenNodesAreNotListed(t *testing.T) {
 	if err := f.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	before := f.list()
+	before := f.List()
 	f.Forget(f.Nodes[1])
 	if len(f.GRPC()) != 2 || f.Node("b") != nil || f.Node("c") == nil || before[1].Name != "b" {
 		t.Errorf("listed are %v, before %v", f.GRPC(), before)
@@ -317,7 +317,7 @@ func TestForgottenNodesAreNotListed(t *testing.T) {
 
 // TestPacketsAreRelayedAndCut: they are counted, dropped while cut, and refused from strangers.
 func TestPacketsAreRelayedAndCut(t *testing.T) {
-	ports, err := freePorts(1, map[int]bool{})
+	ports, err := freePorts(loopback, 1, map[int]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,8 +327,8 @@ func TestPacketsAreRelayedAndCut(t *testing.T) {
 	own := node.LocalAddr().(*net.UDPAddr).Port
 	l := newLinks()
 	t.Cleanup(l.close)
-	err = l.listenPackets(addr, target.LocalAddr().String(), "b", func(port int) string {
-		if port == own {
+	err = l.listenPackets(addr, target.LocalAddr().String(), "b", func(from net.Addr) string {
+		if from.(*net.UDPAddr).Port == own {
 			return "a"
 		}
 		return ""
@@ -356,8 +356,8 @@ func TestPacketsAreRelayedAndCut(t *testing.T) {
 		t.Error("a packet came through a cut")
 	}
 	l.set("a", "b", true)
-	if !arrives(node) || l.gate("a", "b").packets.Load() != 2 {
-		t.Errorf("after healing: %d packets counted, want 2", l.gate("a", "b").packets.Load())
+	if !arrives(node) || l.gate("a", "b", GossipPlane).packets.Load() != 2 {
+		t.Errorf("after healing: %d packets counted, want 2", l.gate("a", "b", GossipPlane).packets.Load())
 	}
 }
 

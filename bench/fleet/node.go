@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,10 @@ type Node struct {
 	gossipRelay string // and instead of Gossip
 	dir         string
 	args        []string
+	inside      []string // put before args: into its namespace
+	around      []string // and before those: see Around
+	env         []string // further variables
+	clock       string   // file that tells the process how its test clock goes; empty: it has none
 
 	mu   sync.Mutex // guards proc and down
 	proc *os.Process
@@ -36,12 +41,23 @@ type exit struct {
 	err   error
 }
 
-// portsOfNode is how many ports newNode wants.
-const portsOfNode = 6
+// loopback is where nodes without namespaces are, and the relays before them.
+const loopback = "127.0.0.1"
 
-func newNode(name string, ports []int) *Node {
-	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
-	return &Node{Name: name, GRPC: at(0), Peer: at(1), Gossip: at(2), HTTP: at(3), relay: at(4), gossipRelay: at(5)}
+// How many ports newNode and relayAt want.
+const (
+	portsOfNode  = 4
+	portsOfRelay = 2
+)
+
+func newNode(name, host string, ports []int) *Node {
+	at := func(i int) string { return fmt.Sprintf("%s:%d", host, ports[i]) }
+	return &Node{Name: name, GRPC: at(0), Peer: at(1), Gossip: at(2), HTTP: at(3)}
+}
+
+// relayAt says where the relays before a node listen.
+func (n *Node) relayAt(host string, ports []int) {
+	n.relay, n.gossipRelay = fmt.Sprintf("%s:%d", host, ports[0]), fmt.Sprintf("%s:%d", host, ports[1])
 }
 
 // dataDir is what --data-dir names.
@@ -62,6 +78,16 @@ func (n *Node) Wipe() error {
 // With adds flags to the command line of later starts.
 func (n *Node) With(flags ...string) { n.args = append(n.args, flags...) }
 
+// Around puts a command before the command line of later starts, in place of what
+// was put there before; nothing: none. It must not stay as a parent process.
+func (n *Node) Around(command ...string) { n.around = command }
+
+// Environ adds variables, each NAME=VALUE, to the environment of later starts.
+func (n *Node) Environ(vars ...string) { n.env = append(n.env, vars...) }
+
+// Signal sends a signal that does not end the process.
+func (n *Node) Signal(s syscall.Signal) error { return n.signal(s) }
+
 // Start starts the process; it is an error if it runs. Output is appended to
 // the node's log file.
 func (n *Node) Start() error {
@@ -75,10 +101,11 @@ func (n *Node) Start() error {
 		return fmt.Errorf("log of node %s: %w", n.Name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(n.args[0], n.args[1:]...)
+	line := slices.Concat(n.around, n.inside, n.args)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), n.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own: an interrupt at the terminal is ours to handle.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = leash()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start node %s: %w", n.Name, err)
 	}
@@ -196,4 +223,23 @@ lines:
 		return true, nil
 	}
 	return false, nil
+}
+
+// StartIfEnded starts the process if it runs no more, by whatever it ended.
+func (n *Node) StartIfEnded() error {
+	n.mu.Lock()
+	down := n.down
+	n.mu.Unlock()
+	if down != nil {
+		select {
+		case e := <-down:
+			down <- e // for wait, which forgets the process
+			if _, err := n.wait(time.Second); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return n.Start()
 }

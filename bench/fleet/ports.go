@@ -13,14 +13,14 @@ const (
 	lastPort  = 31_000
 )
 
-// freePorts returns n loopback ports that are free for TCP and UDP now and are not
-// taken, and adds them to taken: nobody may listen on a port yet that is given to a
+// freePorts returns n ports that are free for TCP and UDP now and are not
+// taken at a local address, and adds them to taken: nobody may listen on a port yet that is given to a
 // node.
-func freePorts(n int, taken map[int]bool) ([]int, error) {
+func freePorts(host string, n int, taken map[int]bool) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 100 * n {
 		p := firstPort + rand.IntN(lastPort-firstPort)
-		if taken[p] || !portFree(p) {
+		if taken[p] || !portFree(host, p) {
 			continue
 		}
 		taken[p] = true
@@ -28,11 +28,11 @@ func freePorts(n int, taken map[int]bool) ([]int, error) {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("found %d free loopback ports in %d–%d, need %d", len(ports), firstPort, lastPort, n)
+	return nil, fmt.Errorf("found %d free ports in %d–%d, need %d", len(ports), firstPort, lastPort, n)
 }
 
-func portFree(port int) bool {
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
+func portFree(host string, port int) bool {
+	addr := fmt.Sprintf("%s:%d", host, port)
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return false

@@ -26,7 +26,7 @@ func (n *Node) Throttle(share float64) (lift func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("CPU quota of node %s: %w", n.Name, err)
 	}
-	dir := filepath.Join(cpu.root, "ringlimit-"+pid)
+	dir := filepath.Join(cpu.root, fmt.Sprintf("%s%d.%s", prefix, os.Getpid(), n.Name))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("CPU quota of node %s: %w", n.Name, err)
 	}
@@ -46,6 +46,32 @@ func (n *Node) Throttle(share float64) (lift func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("CPU quota of node %s: %w", n.Name, err), os.Remove(dir))
 	}
 	return lift, nil
+}
+
+// CanThrottle says why processes cannot be given a share of a core here, nil if they
+// can: it tries with one that sleeps, whose output is below dir.
+func CanThrottle(dir string) error {
+	n := newNode("quota", loopback, make([]int, portsOfNode))
+	n.args, n.dir = []string{"sleep", "60"}, dir
+	if err := n.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = n.Kill() }()
+	lift, err := n.Throttle(0.5)
+	if err != nil {
+		return err
+	}
+	return lift()
+}
+
+// quotaDirs are the control groups that harnesses have made.
+func quotaDirs() []string {
+	cpu, _, err := cpuCgroup("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	dirs, _ := filepath.Glob(filepath.Join(cpu.root, prefix+"[0-9]*"))
+	return dirs
 }
 
 // setting is what to write into a file of a control group.

@@ -25,7 +25,7 @@ func TestParseCgroups(t *testing.T) {
 // TestThrottle: a process that would use a whole core gets its share, and all of it again
 // when the quota is lifted.
 func TestThrottle(t *testing.T) {
-	n := newNode("a", make([]int, portsOfNode))
+	n := newNode("a", "127.0.0.1", make([]int, portsOfNode))
 	n.dir = t.TempDir()
 	n.args = []string{"/bin/sh", "-c", "while :; do :; done"}
 	if err := n.Start(); err != nil {

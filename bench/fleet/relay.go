@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,47 +13,61 @@ import (
 // pair is one direction of one link.
 type pair struct{ from, to string }
 
+// lane is one direction of one link on one plane.
+type lane struct {
+	pair
+	plane Plane
+}
+
 // links are the relays of a fleet and what they let through. A cut direction
-// holds its bytes back; nothing is lost, duplicated or closed by it.
+// holds its bytes back; nothing is lost or closed by it.
 type links struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup // all accept loops and pumps
 
 	mu    sync.Mutex // guards gates
-	gates map[pair]*gate
+	gates map[lane]*gate
 }
 
 func newLinks() *links {
 	ctx, stop := context.WithCancel(context.Background())
-	return &links{ctx: ctx, stop: stop, gates: map[pair]*gate{}}
+	return &links{ctx: ctx, stop: stop, gates: map[lane]*gate{}}
 }
 
-// gate is open or shut, and counts what comes to it.
+// gate is open or shut, counts what comes to it, and says how it is passed on.
 type gate struct {
 	writes  atomic.Uint64 // pieces of streams, each of one write or more
 	packets atomic.Uint64
+	shape   atomic.Pointer[Shape] // nil: as it comes
 
 	mu   sync.Mutex    // guards open
 	open chan struct{} // closed while the gate is open
 }
 
-// gate returns the gate of one direction, made open at its first use.
-func (l *links) gate(from, to string) *gate {
+// gate returns the gate of one lane, made open at its first use.
+func (l *links) gate(from, to string, plane Plane) *gate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.gates[pair{from, to}]
+	at := lane{pair{from, to}, plane}
+	g := l.gates[at]
 	if g == nil {
 		g = &gate{open: make(chan struct{})}
 		close(g.open)
-		l.gates[pair{from, to}] = g
+		l.gates[at] = g
 	}
 	return g
 }
 
-// set opens or shuts one direction; setting it twice does nothing.
+// set opens or shuts one direction of a link, on all planes.
 func (l *links) set(from, to string, open bool) {
-	g := l.gate(from, to)
+	for _, p := range planes {
+		l.gate(from, to, p).set(open)
+	}
+}
+
+// set opens or shuts the gate; doing so twice does nothing.
+func (g *gate) set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
@@ -95,9 +107,9 @@ func (g *gate) isOpen() bool {
 	}
 }
 
-// listen relays connections to addr on to target, the peer port of node to.
-// dialer names the node at the other end by its local port.
-func (l *links) listen(addr, target, to string, dialer func(port int) string) error {
+// listen relays connections to addr on to target, a port of node to on a plane.
+// dialer names the node at the other end of a connection, "" if none.
+func (l *links) listen(addr, target, to string, plane Plane, dialer func(net.Addr) string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("relay before node %s: %w", to, err)
@@ -110,7 +122,7 @@ func (l *links) listen(addr, target, to string, dialer func(port int) string) er
 				return
 			}
 			if err == nil {
-				l.wg.Go(func() { l.relay(conn.(*net.TCPConn), target, to, dialer) })
+				l.wg.Go(func() { l.relay(conn.(*net.TCPConn), target, to, plane, dialer) })
 			}
 		}
 	})
@@ -118,12 +130,10 @@ func (l *links) listen(addr, target, to string, dialer func(port int) string) er
 }
 
 // relay carries one connection until either end closes.
-func (l *links) relay(in *net.TCPConn, target, to string, dialer func(int) string) {
+func (l *links) relay(in *net.TCPConn, target, to string, plane Plane, dialer func(net.Addr) string) {
 	defer in.Close()
-	_, port, _ := net.SplitHostPort(in.RemoteAddr().String())
-	p, _ := strconv.Atoi(port)
-	from := dialer(p)
-	if from == "" || l.gate(from, to).pass(l.ctx) != nil {
+	from := dialer(in.RemoteAddr())
+	if from == "" || l.gate(from, to, plane).pass(l.ctx) != nil {
 		return // nobody of ours: refuse rather than carry what cannot be cut
 	}
 	conn, err := net.DialTimeout("tcp", target, time.Second)
@@ -135,38 +145,17 @@ func (l *links) relay(in *net.TCPConn, target, to string, dialer func(int) strin
 	stop := context.AfterFunc(l.ctx, func() { _ = in.Close(); _ = out.Close() })
 	defer stop()
 
-	var both sync.WaitGroup
-	both.Go(func() { l.pump(out, in, l.gate(from, to)) })
-	both.Go(func() { l.pump(in, out, l.gate(to, from)) })
-	both.Wait()
-}
-
-// pump copies src to dst through a gate. When src ends it closes both, once the
-// gate lets the news through.
-func (l *links) pump(dst, src *net.TCPConn, g *gate) {
-	defer dst.Close()
-	defer src.Close()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			g.writes.Add(1)
-		}
-		if g.pass(l.ctx) != nil {
-			return
-		}
-		if n > 0 {
-			if _, werr := dst.Write(buf[:n]); werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				_ = dst.SetLinger(0) // pass a reset on as a reset
-			}
-			return
-		}
+	var link atomic.Bool // frames follow the first messages
+	there := &pump{dst: out, src: in, gate: l.gate(from, to, plane)}
+	back := &pump{dst: in, src: out, gate: l.gate(to, from, plane)}
+	if plane == PeerPlane {
+		there.split.link, back.split.link = link.Load, link.Load
+		there.split.hello = func(b []byte) { link.Store(opensLink(b)) }
 	}
+	var both sync.WaitGroup
+	both.Go(func() { there.run(l.ctx) })
+	both.Go(func() { back.run(l.ctx) })
+	both.Wait()
 }
 
 // close ends all relays and waits for them.

@@ -50,7 +50,7 @@ func (f *Fleet) Status(ctx context.Context) (*pb.StatusResponse, error) {
 // StatusWithout is Status by the other nodes than one, which stands still.
 func (f *Fleet) StatusWithout(ctx context.Context, still *Node) (*pb.StatusResponse, error) {
 	err := errors.New("no node runs")
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		if n.PID() == 0 || n == still {
 			continue
 		}
@@ -80,7 +80,7 @@ func (f *Fleet) WaitHealthy(ctx context.Context) (time.Duration, error) {
 }
 
 func (f *Fleet) healthy(ctx context.Context) error {
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		st, err := n.Status(ctx)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (f *Fleet) StatusCommand(ctx context.Context) (code int, out []byte, err er
 // diagnostics.
 func (f *Fleet) Command(ctx context.Context, args ...string) (code int, out []byte, err error) {
 	var addrs []string
-	for _, n := range f.list() {
+	for _, n := range f.List() {
 		if n.PID() > 0 {
 			addrs = append(addrs, n.GRPC)
 		}

@@ -38,8 +38,9 @@ type Config struct {
 	Member    bool      // Dir has belonged to a cluster: a log must be there
 	Transport Transport // carries the group's RPCs
 	Logger    *slog.Logger
-	OnChange  func()      // the state, the leader or the configuration changed; must not block
-	Fatal     func(error) // the replica met an entry it cannot read and stands still
+	OnChange  func()       // the state, the leader or the configuration changed; must not block
+	Storing   func() error // called before entries are stored, and may block or fail; nil: nothing
+	Fatal     func(error)  // the replica met an entry it cannot read and stands still
 }
 
 // Group is this node's replica of the control group.
@@ -69,6 +70,9 @@ func Open(cfg Config) (*Group, error) {
 	g.machine.publish()
 	if err := g.openStorage(); err != nil {
 		return nil, err
+	}
+	if cfg.Storing != nil {
+		g.storage.logs = guarded{g.storage.logs, cfg.Storing}
 	}
 	existing, err := raft.HasExistingState(g.storage.logs, g.storage.stable, g.storage.snapshots)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +121,46 @@ func TestCancelledSnapshotLeavesTheLastOne(t *testing.T) {
 	if b, _ := io.ReadAll(r); string(b) != "good" {
 		t.Errorf("read %q", b)
 	}
+}
+
+func TestLeaderThatCannotStoreLeadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, transport := raft.NewInmemTransport("a/d/control")
+		var full atomic.Bool
+		g, err := Open(Config{
+			ID: "a/d/control", Transport: alone{transport}, Logger: slog.New(slog.DiscardHandler),
+			OnChange: func() {}, Fatal: func(err error) { t.Error(err) },
+			Storing: func() error {
+				if full.Load() {
+					return errors.New("no space left on device")
+				}
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		if err := g.Bootstrap(); err != nil {
+			t.Fatal(err)
+		}
+		lead(t, g)
+		full.Store(true)
+		if err := g.Propose(t.Context(), found()); !errors.Is(err, fault.OutcomeUnknown) {
+			t.Errorf("a command on a full disk: %v", err)
+		}
+		full.Store(false)
+		lead(t, g)
+		if err := g.Propose(t.Context(), found()); err != nil {
+			t.Errorf("a command with room again: %v", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // alone is the transport of a group of one.

@@ -114,7 +114,7 @@ func (b *batch) collect(i int, reqs []Request, out *Outcome) error {
 			item++
 		}
 	}
-	out.Index, out.Term, out.Time = b.out.index, b.out.term, b.out.time
+	out.Index, out.Term, out.Time, out.First = b.out.index, b.out.term, b.out.time, c.first
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (d *driver) prepare(ctx context.Context, gen uint64) bool {
 	}
 	if c.now() < out.time {
 		// The table has a later time than the newest stamp in the log: go on from that.
-		c = clock{out.time, time.Now()}
+		c = clock{out.time, r.cfg.Now(), r.cfg.Now}
 		r.lead.clock.Store(&c)
 	}
 	if !r.serve(gen, out.term) {

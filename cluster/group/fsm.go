@@ -24,12 +24,13 @@ type applied struct {
 // StoreConfiguration, Snapshot and Restore from one goroutine; takes peek and
 // dumps begin from others.
 type fsm struct {
-	log    *ringlog.Store
-	epoch  time.Time
-	failed func(error)      // told once that an entry could not be applied; must not block
-	taken  func() *received // hands out the snapshot that was received, once
-	busy   atomic.Int64     // when the entry being applied was begun, in ns since epoch; 0: idle
-	view   viewHolder       // what others may read without waiting for an entry
+	log      *ringlog.Store
+	epoch    time.Time
+	applying func()
+	failed   func(error)      // told once that an entry could not be applied; must not block
+	taken    func() *received // hands out the snapshot that was received, once
+	busy     atomic.Int64     // when the entry being applied was begun, in ns since epoch; 0: idle
+	view     viewHolder       // what others may read without waiting for an entry
 
 	mu      sync.Mutex // guards what follows; held while one entry is applied, one call judged ahead, one dump begun
 	table   *bucket.Table
@@ -53,6 +54,7 @@ type expectation struct {
 func (f *fsm) Apply(l *raft.Log) any {
 	f.busy.Store(int64(time.Since(f.epoch)) + 1)
 	defer f.busy.Store(0)
+	f.applying()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {

@@ -51,7 +51,9 @@ type Config struct {
 	MaxPerHome int // above it takes of one home get no new bucket; 0: no cap. Counted by a sketch that may count a little more
 	LogBytes   int // memory of the raft log that a snapshot is asked to bound; 0: 64 MiB
 	Timers     Timers
-	Metrics    *Metrics // nil: the replica makes its own
+	Now        func() time.Time // the clock that group time goes by, with a monotonic reading; nil: time.Now
+	Applying   func()           // called before each entry is applied, and may block: for tests of a replica that is slow
+	Metrics    *Metrics         // nil: the replica makes its own
 }
 
 const defaultLogBytes = 64 << 20
@@ -102,7 +104,8 @@ func Open(cfg Config) (*Replica, error) {
 		ops: make(chan *op), ended: make(chan struct{}),
 	}
 	r.store = ringlog.New(cfg.LogBytes, bucket.EntryStamp, func() { notify(r.pressed) })
-	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, table: cfg.newTable()}
+	r.store.GoBy(cfg.Now)
+	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, applying: cfg.Applying, table: cfg.newTable()}
 	r.snaps = &snapshots{fsm: r.fsm, table: cfg.newTable, metrics: cfg.Metrics}
 	r.driven, r.fsm.taken = r.fsm, r.snaps.take
 	r.fsm.view.v.servers = &servers{}
@@ -114,6 +117,12 @@ func Open(cfg Config) (*Replica, error) {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Applying == nil {
+		c.Applying = func() {}
 	}
 	if c.Owner == nil {
 		c.Owner = func() string { return "" }

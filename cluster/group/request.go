@@ -14,6 +14,8 @@ type Outcome struct {
 	Results     bucket.Results // one Item per request, in their order
 	Uncommitted []bool         // per request: answered from the applied state, without a commit
 	Index       uint64         // log index of the entry, or what was applied when nothing was committed
+	Applied     uint64         // what was applied when the uncommitted ones were judged
+	First       int            // place in the entry of the first request that was committed
 	Term        uint64         // of the leader that answered
 	Time        int64          // group time (ns) of the decision
 
@@ -24,7 +26,7 @@ type Outcome struct {
 func (o *Outcome) reset(n int) {
 	o.Results.Reset()
 	o.peeked.Reset()
-	o.Index, o.Term, o.Time = 0, 0, 0
+	o.Index, o.Applied, o.First, o.Term, o.Time = 0, 0, 0, 0, 0
 	if cap(o.Uncommitted) < n {
 		o.Uncommitted = make([]bool, n)
 	}

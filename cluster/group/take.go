@@ -88,7 +88,8 @@ func (r *Replica) judgeAhead(reqs []Request, out *Outcome) (answered int) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			locked = true
-			out.Index, out.Term, out.Time = f.index, r.lead.serving.Load(), max(r.lead.clock.Load().now(), f.table.Time())
+			out.Applied, out.Term, out.Time = f.index, r.lead.serving.Load(), max(r.lead.clock.Load().now(), f.table.Time())
+			out.Index = out.Applied
 		}
 		if r.judge(q, deniable, out) {
 			out.Uncommitted[i] = true

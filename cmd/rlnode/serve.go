@@ -39,6 +39,7 @@ func serveCommand() *cobra.Command {
 			}
 			cfg.Logger = log
 			cfg.Version = version()
+			cfg.Seams = seams()
 			if err := cfg.Validate(); err != nil {
 				return usageError{err}
 			}

@@ -78,6 +78,11 @@ var Directions = []Direction{
 		Why: "benches and faults use what users use, so that their figures are the users' figures",
 	},
 	{
+		Of:  "bench/check",
+		May: []string{"client", "api", "bucket"},
+		Why: "a history is judged by what callers saw alone: the same verdict for processes, for a simulation and for a stored history",
+	},
+	{
 		Of:  "examples",
 		May: []string{"cluster", "client", "api", "policy", "bucket"},
 		Why: "an example that needs an inner package shows that the public one lacks something",

@@ -7,19 +7,44 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Anchor returns the stamp of the newest stamped entry present and when that
-// entry arrived here, with its monotonic reading. Group time is at least stamp
-// plus the time since then, because an entry arrives after it was stamped. When
-// a suffix is cut off the entry before it counts again. ok is false if there was
-// never a stamp.
+// GoBy makes the log note arrivals by another clock than time.Now, which must have
+// a monotonic reading. It is called before anything else.
+func (s *Store) GoBy(now func() time.Time) { s.now, s.epoch = now, now() }
+
+// elapsed is the time since the store was made.
+func (s *Store) elapsed() time.Duration { return s.now().Sub(s.epoch) }
+
+// anchorAge bounds how old an entry may be to count in Anchor beside the newest: what
+// a clock that is a little fast gains since then is not to matter.
+const anchorAge = 30 * time.Second
+
+// Anchor returns a stamp and when its entry arrived here, with its monotonic reading.
+// Group time is at least stamp plus the time since then, because an entry arrives
+// after it was stamped. That holds for every stamped entry of the newest one's term; of
+// those of the last half minute the one that says most is chosen. It need not be the
+// newest: what a deposed leader sent may be held up on its way for as long as the
+// outage was. Entries of earlier terms do not count, though they may say more: what
+// was lost between two leaders must not come back at once later. When a suffix is cut
+// off the entries before it count again. ok is false if there was never a stamp.
 func (s *Store) Anchor() (stamp int64, received time.Time, ok bool) {
+	since := s.elapsed() - anchorAge
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.newest != 0 {
-		e := s.at(s.newest)
-		return e.stamp, s.epoch.Add(e.received), true
+	if s.newest == 0 {
+		return s.base.stamp, s.epoch.Add(s.base.received), s.base.ok
 	}
-	return s.base.stamp, s.epoch.Add(s.base.received), s.base.ok
+	best := s.at(s.newest)
+	for i := s.newest - 1; i >= s.lo && i > 0; i-- {
+		e := s.at(i)
+		if e.term != best.term || e.received < since {
+			break
+		}
+		// Which stamp is more, with what has passed since? Neither is negative.
+		if e.stamped && best.stamp-e.stamp < int64(best.received-e.received) {
+			best = e
+		}
+	}
+	return best.stamp, s.epoch.Add(best.received), true
 }
 
 // Restored tells the log that a snapshot up to index, an entry of term, with
@@ -42,7 +67,7 @@ func (s *Store) Restored(index, term uint64, stamp int64) {
 	default:
 		s.keepAbove(index, term)
 	}
-	s.base = anchor{stamp, time.Since(s.epoch), true}
+	s.base = anchor{stamp, s.elapsed(), true}
 	if s.bytes <= s.bound/2 {
 		s.called = false
 	}
@@ -77,7 +102,7 @@ func (s *Store) Bytes() int {
 // Younger is how many of the present entries arrived within the last d, and how
 // many did not.
 func (s *Store) Younger(d time.Duration) (younger, older uint64) {
-	since := time.Since(s.epoch) - d
+	since := s.elapsed() - d
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.empty() {

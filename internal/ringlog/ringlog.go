@@ -47,6 +47,7 @@ type Store struct {
 	bound   int
 	stampOf func(data []byte) (stamp int64, ok bool)
 	notify  func()
+	now     func() time.Time // set by GoBy
 	epoch   time.Time
 
 	mu     sync.RWMutex // guards what follows; held for memory operations only
@@ -73,7 +74,7 @@ func New(bound int, stampOf func([]byte) (int64, bool), notify func()) *Store {
 		notify = func() {}
 	}
 	return &Store{
-		bound: max(bound, 1), stampOf: stampOf, notify: notify, epoch: time.Now(),
+		bound: max(bound, 1), stampOf: stampOf, notify: notify, now: time.Now, epoch: time.Now(),
 		ring: make([]entry, minSlots), lo: 1,
 		kv: make(map[string][]byte), nums: make(map[string]uint64),
 	}
@@ -132,7 +133,7 @@ func (s *Store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l})
 // next one, as after a restored snapshot, drops all older entries. It fails only
 // for an index below the first one present.
 func (s *Store) StoreLogs(logs []*raft.Log) error {
-	now := time.Since(s.epoch)
+	now := s.elapsed()
 	s.mu.Lock()
 	for _, l := range logs {
 		if err := s.store(l, now); err != nil {

@@ -46,9 +46,17 @@ func (m model) bounds() (lo, hi uint64) {
 	return lo, hi
 }
 
+// still is a clock that stands still: all entries arrive at once, and the newest
+// stamp says most.
+func still() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
 func TestBehavesLikeAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := New(1<<20, stampOf, nil), model{}
+		s.GoBy(still())
 		next := uint64(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			lo, hi := m.bounds()
@@ -123,6 +131,7 @@ func check(t *rapid.T, s *Store, m model) {
 
 func TestAnchorIsTheNewestStampAndWhenItCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const sec = int64(time.Second)
 		s := New(1<<20, stampOf, nil)
 		begun := time.Now()
 		want := func(what string, stamp int64, age time.Duration) {
@@ -135,34 +144,62 @@ func TestAnchorIsTheNewestStampAndWhenItCame(t *testing.T) {
 		if _, _, ok := s.Anchor(); ok {
 			t.Error("an empty log has an anchor")
 		}
-		must(t, s.StoreLog(stamped(1, 1, 100)))
+		must(t, s.StoreLog(stamped(1, 1, sec)))
 		time.Sleep(time.Second)
-		must(t, s.StoreLogs([]*raft.Log{stamped(2, 1, 200), plain(3, 1, 20)}))
+		must(t, s.StoreLogs([]*raft.Log{stamped(2, 1, 2*sec), plain(3, 1, 20)}))
 		time.Sleep(time.Second)
-		want("an entry without a stamp is no anchor", 200, time.Second)
-		must(t, s.StoreLog(stamped(4, 1, 300)))
+		want("an entry without a stamp is no anchor", 2*sec, time.Second)
+		must(t, s.StoreLog(stamped(4, 1, 3*sec)))
 		time.Sleep(time.Second)
-		want("the newest", 300, time.Second)
+		want("the newest", 3*sec, time.Second)
 		must(t, s.DeleteRange(4, 4))
-		want("a suffix is cut off", 200, 2*time.Second)
+		want("a suffix is cut off", 2*sec, 2*time.Second)
 		must(t, s.DeleteRange(2, 3))
-		want("and again", 100, time.Since(begun))
-		must(t, s.StoreLog(stamped(2, 2, 150)))
+		want("and again", sec, time.Since(begun))
+		must(t, s.StoreLog(stamped(2, 2, 5*sec)))
 		must(t, s.DeleteRange(1, 2))
-		want("all is behind a snapshot", 150, 0)
+		want("all is behind a snapshot", 5*sec, 0)
 		time.Sleep(time.Second)
 		must(t, s.StoreLog(plain(3, 2, 0)))
-		want("still", 150, time.Second)
-		s.Restored(50, 3, 999)
-		want("a snapshot was restored", 999, 0)
-		must(t, s.StoreLog(stamped(51, 3, 1000)))
+		want("still", 5*sec, time.Second)
+		s.Restored(50, 3, 999*sec)
+		want("a snapshot was restored", 999*sec, 0)
+		must(t, s.StoreLog(stamped(51, 3, 1000*sec)))
 		time.Sleep(time.Minute)
-		want("entries after it", 1000, time.Minute)
+		want("entries after it", 1000*sec, time.Minute)
+	})
+}
+
+// TestEntryHeldUpOnItsWayIsNoAnchor: an outage must not be lost because something that
+// the deposed leader sent before it arrives at its end.
+func TestEntryHeldUpOnItsWayIsNoAnchor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sec = int64(time.Second)
+		s := New(1<<20, stampOf, nil)
+		now := func() int64 {
+			stamp, at, _ := s.Anchor()
+			return stamp + int64(time.Since(at))
+		}
+		must(t, s.StoreLog(stamped(1, 1, 10*sec)))
+		time.Sleep(5 * time.Second)
+		must(t, s.StoreLog(stamped(2, 1, 10*sec+1)))
+		if got := now(); got != 15*sec {
+			t.Errorf("group time is %d, want 15 s", got)
+		}
+		time.Sleep(time.Minute) // by then a little drift would weigh more
+		if got := now(); got != 70*sec+1 {
+			t.Errorf("group time is %d, want that of the newest", got)
+		}
+		must(t, s.StoreLog(stamped(3, 2, 69*sec))) // of a leader that has lost a second
+		if got := now(); got != 69*sec {
+			t.Errorf("group time is %d: the next leader would go on by more than what has passed", got)
+		}
 	})
 }
 
 func TestRestoredMakesTheLogAgreeWithTheSnapshot(t *testing.T) {
 	s := New(1<<20, stampOf, nil)
+	s.GoBy(still())
 	for i := uint64(1); i <= 40; i++ {
 		must(t, s.StoreLog(stamped(i, 1, int64(i))))
 	}
@@ -309,4 +346,21 @@ func TestRingShrinksWithItsLog(t *testing.T) {
 	}
 	must(t, s.DeleteRange(99_991, 100_000))
 	must(t, s.StoreLog(plain(100_001, 1, 0)))
+}
+
+func TestArrivalsGoByTheClockGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		twice := func() time.Time { return start.Add(time.Hour + 2*time.Since(start)) }
+		s := New(1<<20, stampOf, nil)
+		s.GoBy(twice)
+		must(t, s.StoreLog(stamped(1, 1, 7)))
+		time.Sleep(time.Second)
+		if stamp, at, ok := s.Anchor(); !ok || stamp != 7 || twice().Sub(at) != 2*time.Second {
+			t.Errorf("anchor %d at %v, %v", stamp, at, ok)
+		}
+		if younger, older := s.Younger(1500 * time.Millisecond); younger != 0 || older != 1 {
+			t.Errorf("%d entries of the last 1.5 s, %d older", younger, older)
+		}
+	})
 }

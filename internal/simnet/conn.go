@@ -27,7 +27,7 @@ type segment struct {
 
 // arrival returns when what is sent now arrives, keeping the order.
 func (p *pipe) arrival() time.Time {
-	if at := time.Now().Add(p.path.delay); at.After(p.last) {
+	if at := time.Now().Add(p.path.delay + p.path.late()); at.After(p.last) {
 		p.last = at
 	}
 	return p.last

@@ -1,7 +1,6 @@
 package simnet
 
 import (
-	"math"
 	"syscall"
 	"time"
 )
@@ -54,8 +53,8 @@ func (n *Network) Delay(from, to string, d time.Duration) {
 }
 
 // Drop loses a share of the packets (gossip, not streams) from one host to the
-// other: 0 none, 1 all. Which ones depends on nothing but the two names and the
-// number of the packet on this path.
+// other: 0 none, 1 all. Which ones depends on nothing but the seed, the two names
+// and the number of the packet on this path.
 func (n *Network) Drop(from, to string, share float64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,8 +67,7 @@ func (n *Network) lost(p *path) bool {
 	if p.loss <= 0 {
 		return false
 	}
-	x := mix(mix(hash(p.from.name) ^ mix(hash(p.to.name)^mix(p.packets))))
-	return float64(x)/math.MaxUint64 < p.loss
+	return p.chance("lost", p.packets) < p.loss
 }
 
 // Kill ends the host's present life, as the death of its process would: its

@@ -91,18 +91,28 @@ func (g *gossip) WriteTo(b []byte, addr string) (time.Time, error) {
 		return now, nil
 	}
 	packet := &memberlist.Packet{Buf: append([]byte(nil), b...), From: join(g.h.h.ip.String(), g.port)}
-	if p.delay == 0 {
-		p.deliver(packet, port)
-		return now, nil
+	p.send(packet, port, p.delay+p.varied("packet", p.packets))
+	if p.doubled > 0 && p.chance("doubled", p.packets) < p.doubled {
+		again := *packet
+		again.Buf = append([]byte(nil), b...)
+		p.send(&again, port, p.delay+p.varied("copy", p.packets))
 	}
-	time.AfterFunc(p.delay, func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+	return now, nil
+}
+
+// send delivers a packet after d, if nothing is in its way by then. n.mu is held.
+func (p *path) send(packet *memberlist.Packet, port int, d time.Duration) {
+	if d == 0 {
+		p.deliver(packet, port)
+		return
+	}
+	time.AfterFunc(d, func() {
+		p.n.mu.Lock()
+		defer p.n.mu.Unlock()
 		if !p.blocked() {
 			p.deliver(packet, port)
 		}
 	})
-	return now, nil
 }
 
 // deliver puts a packet into the queue of the port, if there is one with room.

@@ -36,6 +36,7 @@ const bufferSize = 256 << 10
 // called at any time from any goroutine. Hosts come into being when first named.
 type Network struct {
 	mu    sync.Mutex // guards everything of this network; never held while waiting
+	seed  uint64     // decides, with the rest, what is lost, late or doubled
 	hosts map[string]*host
 	paths map[[2]string]*path
 	wake  chan struct{} // closed and replaced when a fault or a listener changes: wakes dials
@@ -56,12 +57,17 @@ type host struct {
 
 // path is one direction between two hosts.
 type path struct {
+	n        *Network
 	from, to *host
 	cut      bool
 	delay    time.Duration
 	loss     float64 // share of packets lost
 	packets  uint64  // sent so far: the number of a packet decides whether it is lost
 	writes   int     // of streams, so far
+	jitter   time.Duration
+	doubled  float64       // share of packets that arrive twice
+	resent   float64       // share of writes to streams that are held up …
+	resend   time.Duration // … for so long
 }
 
 // blocked reports whether nothing passes at present.
@@ -135,7 +141,7 @@ func (n *Network) path(from, to *host) *path {
 	key := [2]string{from.name, to.name}
 	p := n.paths[key]
 	if p == nil {
-		p = &path{from: from, to: to}
+		p = &path{n: n, from: from, to: to}
 		n.paths[key] = p
 	}
 	return p

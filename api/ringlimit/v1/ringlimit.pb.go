@@ -396,6 +396,7 @@ type DecideRequest struct {
 	Sent          *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`
 	StaleOk       bool                   `protobuf:"varint,5,opt,name=stale_ok,json=staleOk,proto3" json:"stale_ok,omitempty"` // a look may be answered from the leader's applied state
 	Costs         []*PolicyCost          `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`                     // at most 16: replace the cost for single policies
+	Witness       bool                   `protobuf:"varint,7,opt,name=witness,proto3" json:"witness,omitempty"`                // the answer says where in the log it was made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +473,13 @@ func (x *DecideRequest) GetCosts() []*PolicyCost {
 	return nil
 }
 
+func (x *DecideRequest) GetWitness() bool {
+	if x != nil {
+		return x.Witness
+	}
+	return false
+}
+
 // PolicyCost is what a request costs under one policy.
 type PolicyCost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -540,6 +548,7 @@ type LimitDecision struct {
 	PermitId      string                 `protobuf:"bytes,10,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`              // of a concurrency limit: to release or renew it
 	FencingToken  uint64                 `protobuf:"varint,11,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"` // grows with every grant in the slot of the limit, also over moves and new epochs
 	Shadow        bool                   `protobuf:"varint,12,opt,name=shadow,proto3" json:"shadow,omitempty"`                                 // counted, but never denies
+	Witness       *Witness               `protobuf:"bytes,13,opt,name=witness,proto3" json:"witness,omitempty"`                                // when asked for, and not that of the decision
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -658,6 +667,115 @@ func (x *LimitDecision) GetShadow() bool {
 	return false
 }
 
+func (x *LimitDecision) GetWitness() *Witness {
+	if x != nil {
+		return x.Witness
+	}
+	return nil
+}
+
+// Witness says where an answer was made, so that a test can put all answers in the
+// order of the log and make them again.
+type Witness struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Epoch         uint32                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	Index         uint64                 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`                               // of the entry that decided, or what was applied when uncommitted
+	Position      uint32                 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`                         // of the request in the entry, from 1; 0 when uncommitted
+	SlotTimeNs    int64                  `protobuf:"varint,6,opt,name=slot_time_ns,json=slotTimeNs,proto3" json:"slot_time_ns,omitempty"` // of the limit's slot at the decision; of the first copy when repeated; 0: not known
+	Uncommitted   bool                   `protobuf:"varint,7,opt,name=uncommitted,proto3" json:"uncommitted,omitempty"`                   // judged at the leader's applied state
+	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"`                         // the answer of an earlier copy: only slot_time_ns is of that one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Witness) Reset() {
+	*x = Witness{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Witness) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Witness) ProtoMessage() {}
+
+func (x *Witness) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Witness.ProtoReflect.Descriptor instead.
+func (*Witness) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Witness) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *Witness) GetEpoch() uint32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Witness) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Witness) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Witness) GetPosition() uint32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Witness) GetSlotTimeNs() int64 {
+	if x != nil {
+		return x.SlotTimeNs
+	}
+	return 0
+}
+
+func (x *Witness) GetUncommitted() bool {
+	if x != nil {
+		return x.Uncommitted
+	}
+	return false
+}
+
+func (x *Witness) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
 type Decision struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Allowed       bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
@@ -681,13 +799,14 @@ type Decision struct {
 	SlotTimeNs    int64            `protobuf:"varint,17,opt,name=slot_time_ns,json=slotTimeNs,proto3" json:"slot_time_ns,omitempty"` // the slot time the decision was made at
 	PermitId      string           `protobuf:"bytes,18,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`          // of the first concurrency limit, if any
 	FencingToken  uint64           `protobuf:"varint,19,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	Witness       *Witness         `protobuf:"bytes,20,opt,name=witness,proto3" json:"witness,omitempty"` // when asked for: of the limits that have none of their own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +818,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +831,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -848,6 +967,13 @@ func (x *Decision) GetFencingToken() uint64 {
 	return 0
 }
 
+func (x *Decision) GetWitness() *Witness {
+	if x != nil {
+		return x.Witness
+	}
+	return nil
+}
+
 type Error struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Code    Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=ringlimit.v1.Code" json:"code,omitempty"`
@@ -866,7 +992,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1004,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1017,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Error) GetCode() Code {
@@ -948,7 +1074,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1086,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1099,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LeaderHint) GetGroup() uint32 {
@@ -1013,7 +1139,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1151,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1164,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecideResponse) GetDecision() *Decision {
@@ -1057,7 +1183,7 @@ type DecideBatchRequest struct {
 
 func (x *DecideBatchRequest) Reset() {
 	*x = DecideBatchRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1195,7 @@ func (x *DecideBatchRequest) String() string {
 func (*DecideBatchRequest) ProtoMessage() {}
 
 func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1208,7 @@ func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchRequest.ProtoReflect.Descriptor instead.
 func (*DecideBatchRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DecideBatchRequest) GetRequests() []*DecideRequest {
@@ -1103,7 +1229,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1241,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1254,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Result) GetDecision() *Decision {
@@ -1154,7 +1280,7 @@ type DecideBatchResponse struct {
 
 func (x *DecideBatchResponse) Reset() {
 	*x = DecideBatchResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1292,7 @@ func (x *DecideBatchResponse) String() string {
 func (*DecideBatchResponse) ProtoMessage() {}
 
 func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1305,7 @@ func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchResponse.ProtoReflect.Descriptor instead.
 func (*DecideBatchResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DecideBatchResponse) GetResults() []*Result {
@@ -1203,7 +1329,7 @@ type StreamRequest struct {
 
 func (x *StreamRequest) Reset() {
 	*x = StreamRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1341,7 @@ func (x *StreamRequest) String() string {
 func (*StreamRequest) ProtoMessage() {}
 
 func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1354,7 @@ func (x *StreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
 func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StreamRequest) GetId() uint64 {
@@ -1284,7 +1410,7 @@ type StreamResponse struct {
 
 func (x *StreamResponse) Reset() {
 	*x = StreamResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1422,7 @@ func (x *StreamResponse) String() string {
 func (*StreamResponse) ProtoMessage() {}
 
 func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1435,7 @@ func (x *StreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
 func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StreamResponse) GetId() uint64 {
@@ -1341,7 +1467,7 @@ type GetRoutingRequest struct {
 
 func (x *GetRoutingRequest) Reset() {
 	*x = GetRoutingRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1479,7 @@ func (x *GetRoutingRequest) String() string {
 func (*GetRoutingRequest) ProtoMessage() {}
 
 func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1492,7 @@ func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutingRequest.ProtoReflect.Descriptor instead.
 func (*GetRoutingRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
 }
 
 // Routing tells clients where to send: home attributes → slot → group → leader.
@@ -1386,7 +1512,7 @@ type Routing struct {
 
 func (x *Routing) Reset() {
 	*x = Routing{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1524,7 @@ func (x *Routing) String() string {
 func (*Routing) ProtoMessage() {}
 
 func (x *Routing) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1537,7 @@ func (x *Routing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routing.ProtoReflect.Descriptor instead.
 func (*Routing) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Routing) GetClusterId() string {
@@ -1483,7 +1609,7 @@ type GroupRoute struct {
 
 func (x *GroupRoute) Reset() {
 	*x = GroupRoute{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1621,7 @@ func (x *GroupRoute) String() string {
 func (*GroupRoute) ProtoMessage() {}
 
 func (x *GroupRoute) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1634,7 @@ func (x *GroupRoute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupRoute.ProtoReflect.Descriptor instead.
 func (*GroupRoute) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GroupRoute) GetGroup() uint32 {
@@ -1555,7 +1681,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1693,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1706,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StatusRequest) GetLocal() bool {
@@ -1615,7 +1741,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1753,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1766,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -1778,7 +1904,7 @@ type MoveStatus struct {
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +1916,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +1929,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MoveStatus) GetSlot() uint32 {
@@ -1870,7 +1996,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +2008,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +2021,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReplicaStatus) GetNode() string {
@@ -1968,7 +2094,7 @@ type GroupStatus struct {
 
 func (x *GroupStatus) Reset() {
 	*x = GroupStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2106,7 @@ func (x *GroupStatus) String() string {
 func (*GroupStatus) ProtoMessage() {}
 
 func (x *GroupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2119,7 @@ func (x *GroupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupStatus.ProtoReflect.Descriptor instead.
 func (*GroupStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GroupStatus) GetId() uint32 {
@@ -2107,7 +2233,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2245,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2258,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -2227,7 +2353,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2365,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2378,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
 }
 
 type MembersResponse struct {
@@ -2264,7 +2390,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2402,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2415,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *MembersResponse) GetNodes() []*NodeStatus {
@@ -2308,7 +2434,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2446,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2459,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemoveRequest) GetNode() string {
@@ -2351,7 +2477,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2489,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2502,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
 }
 
 type DrainRequest struct {
@@ -2388,7 +2514,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2526,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2539,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DrainRequest) GetNode() string {
@@ -2433,7 +2559,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2571,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2584,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DrainResponse) GetAlready() bool {
@@ -2484,7 +2610,7 @@ type UndrainRequest struct {
 
 func (x *UndrainRequest) Reset() {
 	*x = UndrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2622,7 @@ func (x *UndrainRequest) String() string {
 func (*UndrainRequest) ProtoMessage() {}
 
 func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2635,7 @@ func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
 func (*UndrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UndrainRequest) GetNode() string {
@@ -2527,7 +2653,7 @@ type UndrainResponse struct {
 
 func (x *UndrainResponse) Reset() {
 	*x = UndrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2665,7 @@ func (x *UndrainResponse) String() string {
 func (*UndrainResponse) ProtoMessage() {}
 
 func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2678,7 @@ func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
 func (*UndrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
 }
 
 // JoinRequest is how a starting node introduces itself: who it is and where it listens.
@@ -2575,7 +2701,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2713,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2726,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -2690,7 +2816,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2828,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2841,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JoinResponse) GetClusterId() string {
@@ -2740,7 +2866,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2878,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2891,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
 }
 
 // BackupPiece is the next bytes of a backup file.
@@ -2778,7 +2904,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2916,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2929,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -2825,7 +2951,7 @@ type RefundRequest struct {
 
 func (x *RefundRequest) Reset() {
 	*x = RefundRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2963,7 @@ func (x *RefundRequest) String() string {
 func (*RefundRequest) ProtoMessage() {}
 
 func (x *RefundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2976,7 @@ func (x *RefundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
 func (*RefundRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RefundRequest) GetSubject() *Subject {
@@ -2891,7 +3017,7 @@ type RefundResponse struct {
 
 func (x *RefundResponse) Reset() {
 	*x = RefundResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3029,7 @@ func (x *RefundResponse) String() string {
 func (*RefundResponse) ProtoMessage() {}
 
 func (x *RefundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3042,7 @@ func (x *RefundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
 func (*RefundResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RefundResponse) GetRefunded() bool {
@@ -2943,7 +3069,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3081,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3094,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PermitRequest) GetSubject() *Subject {
@@ -2995,7 +3121,7 @@ type PermitResponse struct {
 
 func (x *PermitResponse) Reset() {
 	*x = PermitResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3133,7 @@ func (x *PermitResponse) String() string {
 func (*PermitResponse) ProtoMessage() {}
 
 func (x *PermitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3146,7 @@ func (x *PermitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitResponse.ProtoReflect.Descriptor instead.
 func (*PermitResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PermitResponse) GetHeld() bool {
@@ -3051,7 +3177,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3063,7 +3189,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3076,7 +3202,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExplainResponse) GetHomeSlot() uint32 {
@@ -3140,7 +3266,7 @@ type ExplainedPolicy struct {
 
 func (x *ExplainedPolicy) Reset() {
 	*x = ExplainedPolicy{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3278,7 @@ func (x *ExplainedPolicy) String() string {
 func (*ExplainedPolicy) ProtoMessage() {}
 
 func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3291,7 @@ func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedPolicy.ProtoReflect.Descriptor instead.
 func (*ExplainedPolicy) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExplainedPolicy) GetPolicyId() string {
@@ -3253,7 +3379,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3391,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,7 +3404,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
 }
 
 type ListPoliciesResponse struct {
@@ -3291,7 +3417,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3429,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3442,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListPoliciesResponse) GetSetJson() []byte {
@@ -3342,7 +3468,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3480,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3493,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetPolicyRequest) GetId() string {
@@ -3387,7 +3513,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3525,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3538,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetPolicyResponse) GetPolicyJson() []byte {
@@ -3440,7 +3566,7 @@ type Author struct {
 
 func (x *Author) Reset() {
 	*x = Author{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3578,7 @@ func (x *Author) String() string {
 func (*Author) ProtoMessage() {}
 
 func (x *Author) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3591,7 @@ func (x *Author) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Author.ProtoReflect.Descriptor instead.
 func (*Author) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Author) GetWho() string {
@@ -3497,7 +3623,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3509,7 +3635,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3522,7 +3648,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutFileRequest) GetFile() []byte {
@@ -3571,7 +3697,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3709,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3722,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutPolicyRequest) GetPolicyJson() []byte {
@@ -3631,7 +3757,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3769,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3782,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeletePolicyRequest) GetId() string {
@@ -3692,7 +3818,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3830,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3843,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RollbackRequest) GetId() string {
@@ -3759,7 +3885,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3771,7 +3897,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3784,7 +3910,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PutResponse) GetChanged() bool {
@@ -3817,7 +3943,7 @@ type PolicyHistoryRequest struct {
 
 func (x *PolicyHistoryRequest) Reset() {
 	*x = PolicyHistoryRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3955,7 @@ func (x *PolicyHistoryRequest) String() string {
 func (*PolicyHistoryRequest) ProtoMessage() {}
 
 func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3968,7 @@ func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryRequest.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PolicyHistoryRequest) GetId() string {
@@ -3865,7 +3991,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3877,7 +4003,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3890,7 +4016,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PolicyVersion) GetVersion() uint64 {
@@ -3937,7 +4063,7 @@ type PolicyHistoryResponse struct {
 
 func (x *PolicyHistoryResponse) Reset() {
 	*x = PolicyHistoryResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4075,7 @@ func (x *PolicyHistoryResponse) String() string {
 func (*PolicyHistoryResponse) ProtoMessage() {}
 
 func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4088,7 @@ func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryResponse.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PolicyHistoryResponse) GetVersions() []*PolicyVersion {
@@ -3982,7 +4108,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4120,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4133,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DiffResponse) GetChangesJson() []byte {
@@ -4033,7 +4159,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4045,7 +4171,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4058,7 +4184,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AuditRequest) GetLimit() uint32 {
@@ -4077,7 +4203,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4215,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4228,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AuditResponse) GetEntriesJson() []byte {
@@ -4122,7 +4248,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4134,7 +4260,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4147,7 +4273,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SetOverrideRequest) GetOverrideJson() []byte {
@@ -4172,7 +4298,7 @@ type ListOverridesRequest struct {
 
 func (x *ListOverridesRequest) Reset() {
 	*x = ListOverridesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4310,7 @@ func (x *ListOverridesRequest) String() string {
 func (*ListOverridesRequest) ProtoMessage() {}
 
 func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4323,7 @@ func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
 func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
 }
 
 type ListOverridesResponse struct {
@@ -4209,7 +4335,7 @@ type ListOverridesResponse struct {
 
 func (x *ListOverridesResponse) Reset() {
 	*x = ListOverridesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +4347,7 @@ func (x *ListOverridesResponse) String() string {
 func (*ListOverridesResponse) ProtoMessage() {}
 
 func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +4360,7 @@ func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
 func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListOverridesResponse) GetOverridesJson() []byte {
@@ -4254,7 +4380,7 @@ type ClearOverrideRequest struct {
 
 func (x *ClearOverrideRequest) Reset() {
 	*x = ClearOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4392,7 @@ func (x *ClearOverrideRequest) String() string {
 func (*ClearOverrideRequest) ProtoMessage() {}
 
 func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4405,7 @@ func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearOverrideRequest.ProtoReflect.Descriptor instead.
 func (*ClearOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClearOverrideRequest) GetOverrideJson() []byte {
@@ -4323,7 +4449,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x15\n" +
 	"\x06age_ns\x18\x04 \x01(\x04R\x05ageNs\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\xf4\x01\n" +
+	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\x8e\x02\n" +
 	"\rDecideRequest\x12/\n" +
 	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x17\n" +
 	"\x04cost\x18\x02 \x01(\x03H\x00R\x04cost\x88\x01\x01\x12\x1d\n" +
@@ -4331,12 +4457,13 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12&\n" +
 	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\x12\x19\n" +
 	"\bstale_ok\x18\x05 \x01(\bR\astaleOk\x12.\n" +
-	"\x05costs\x18\x06 \x03(\v2\x18.ringlimit.v1.PolicyCostR\x05costsB\a\n" +
+	"\x05costs\x18\x06 \x03(\v2\x18.ringlimit.v1.PolicyCostR\x05costs\x12\x18\n" +
+	"\awitness\x18\a \x01(\bR\awitnessB\a\n" +
 	"\x05_cost\"8\n" +
 	"\n" +
 	"PolicyCost\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x12\n" +
-	"\x04cost\x18\x02 \x01(\x03R\x04cost\"\xfa\x02\n" +
+	"\x04cost\x18\x02 \x01(\x03R\x04cost\"\xab\x03\n" +
 	"\rLimitDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -4350,7 +4477,18 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\tpermit_id\x18\n" +
 	" \x01(\tR\bpermitId\x12#\n" +
 	"\rfencing_token\x18\v \x01(\x04R\ffencingToken\x12\x16\n" +
-	"\x06shadow\x18\f \x01(\bR\x06shadow\"\xc8\x04\n" +
+	"\x06shadow\x18\f \x01(\bR\x06shadow\x12/\n" +
+	"\awitness\x18\r \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\"\xdb\x01\n" +
+	"\aWitness\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\rR\x05epoch\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05index\x18\x04 \x01(\x04R\x05index\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\rR\bposition\x12 \n" +
+	"\fslot_time_ns\x18\x06 \x01(\x03R\n" +
+	"slotTimeNs\x12 \n" +
+	"\vuncommitted\x18\a \x01(\bR\vuncommitted\x12\x1a\n" +
+	"\brepeated\x18\b \x01(\bR\brepeated\"\xf9\x04\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -4372,7 +4510,8 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\fslot_time_ns\x18\x11 \x01(\x03R\n" +
 	"slotTimeNs\x12\x1b\n" +
 	"\tpermit_id\x18\x12 \x01(\tR\bpermitId\x12#\n" +
-	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\"\xd1\x01\n" +
+	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\x12/\n" +
+	"\awitness\x18\x14 \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\"\xd1\x01\n" +
 	"\x05Error\x12&\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x12.ringlimit.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
@@ -4701,7 +4840,7 @@ func file_ringlimit_v1_ringlimit_proto_rawDescGZIP() []byte {
 }
 
 var file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(Code)(0),                     // 0: ringlimit.v1.Code
 	(*Principal)(nil),             // 1: ringlimit.v1.Principal
@@ -4711,62 +4850,63 @@ var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(*DecideRequest)(nil),         // 5: ringlimit.v1.DecideRequest
 	(*PolicyCost)(nil),            // 6: ringlimit.v1.PolicyCost
 	(*LimitDecision)(nil),         // 7: ringlimit.v1.LimitDecision
-	(*Decision)(nil),              // 8: ringlimit.v1.Decision
-	(*Error)(nil),                 // 9: ringlimit.v1.Error
-	(*LeaderHint)(nil),            // 10: ringlimit.v1.LeaderHint
-	(*DecideResponse)(nil),        // 11: ringlimit.v1.DecideResponse
-	(*DecideBatchRequest)(nil),    // 12: ringlimit.v1.DecideBatchRequest
-	(*Result)(nil),                // 13: ringlimit.v1.Result
-	(*DecideBatchResponse)(nil),   // 14: ringlimit.v1.DecideBatchResponse
-	(*StreamRequest)(nil),         // 15: ringlimit.v1.StreamRequest
-	(*StreamResponse)(nil),        // 16: ringlimit.v1.StreamResponse
-	(*GetRoutingRequest)(nil),     // 17: ringlimit.v1.GetRoutingRequest
-	(*Routing)(nil),               // 18: ringlimit.v1.Routing
-	(*GroupRoute)(nil),            // 19: ringlimit.v1.GroupRoute
-	(*StatusRequest)(nil),         // 20: ringlimit.v1.StatusRequest
-	(*NodeStatus)(nil),            // 21: ringlimit.v1.NodeStatus
-	(*MoveStatus)(nil),            // 22: ringlimit.v1.MoveStatus
-	(*ReplicaStatus)(nil),         // 23: ringlimit.v1.ReplicaStatus
-	(*GroupStatus)(nil),           // 24: ringlimit.v1.GroupStatus
-	(*StatusResponse)(nil),        // 25: ringlimit.v1.StatusResponse
-	(*MembersRequest)(nil),        // 26: ringlimit.v1.MembersRequest
-	(*MembersResponse)(nil),       // 27: ringlimit.v1.MembersResponse
-	(*RemoveRequest)(nil),         // 28: ringlimit.v1.RemoveRequest
-	(*RemoveResponse)(nil),        // 29: ringlimit.v1.RemoveResponse
-	(*DrainRequest)(nil),          // 30: ringlimit.v1.DrainRequest
-	(*DrainResponse)(nil),         // 31: ringlimit.v1.DrainResponse
-	(*UndrainRequest)(nil),        // 32: ringlimit.v1.UndrainRequest
-	(*UndrainResponse)(nil),       // 33: ringlimit.v1.UndrainResponse
-	(*JoinRequest)(nil),           // 34: ringlimit.v1.JoinRequest
-	(*JoinResponse)(nil),          // 35: ringlimit.v1.JoinResponse
-	(*BackupRequest)(nil),         // 36: ringlimit.v1.BackupRequest
-	(*BackupPiece)(nil),           // 37: ringlimit.v1.BackupPiece
-	(*RefundRequest)(nil),         // 38: ringlimit.v1.RefundRequest
-	(*RefundResponse)(nil),        // 39: ringlimit.v1.RefundResponse
-	(*PermitRequest)(nil),         // 40: ringlimit.v1.PermitRequest
-	(*PermitResponse)(nil),        // 41: ringlimit.v1.PermitResponse
-	(*ExplainResponse)(nil),       // 42: ringlimit.v1.ExplainResponse
-	(*ExplainedPolicy)(nil),       // 43: ringlimit.v1.ExplainedPolicy
-	(*ListPoliciesRequest)(nil),   // 44: ringlimit.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),  // 45: ringlimit.v1.ListPoliciesResponse
-	(*GetPolicyRequest)(nil),      // 46: ringlimit.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),     // 47: ringlimit.v1.GetPolicyResponse
-	(*Author)(nil),                // 48: ringlimit.v1.Author
-	(*PutFileRequest)(nil),        // 49: ringlimit.v1.PutFileRequest
-	(*PutPolicyRequest)(nil),      // 50: ringlimit.v1.PutPolicyRequest
-	(*DeletePolicyRequest)(nil),   // 51: ringlimit.v1.DeletePolicyRequest
-	(*RollbackRequest)(nil),       // 52: ringlimit.v1.RollbackRequest
-	(*PutResponse)(nil),           // 53: ringlimit.v1.PutResponse
-	(*PolicyHistoryRequest)(nil),  // 54: ringlimit.v1.PolicyHistoryRequest
-	(*PolicyVersion)(nil),         // 55: ringlimit.v1.PolicyVersion
-	(*PolicyHistoryResponse)(nil), // 56: ringlimit.v1.PolicyHistoryResponse
-	(*DiffResponse)(nil),          // 57: ringlimit.v1.DiffResponse
-	(*AuditRequest)(nil),          // 58: ringlimit.v1.AuditRequest
-	(*AuditResponse)(nil),         // 59: ringlimit.v1.AuditResponse
-	(*SetOverrideRequest)(nil),    // 60: ringlimit.v1.SetOverrideRequest
-	(*ListOverridesRequest)(nil),  // 61: ringlimit.v1.ListOverridesRequest
-	(*ListOverridesResponse)(nil), // 62: ringlimit.v1.ListOverridesResponse
-	(*ClearOverrideRequest)(nil),  // 63: ringlimit.v1.ClearOverrideRequest
+	(*Witness)(nil),               // 8: ringlimit.v1.Witness
+	(*Decision)(nil),              // 9: ringlimit.v1.Decision
+	(*Error)(nil),                 // 10: ringlimit.v1.Error
+	(*LeaderHint)(nil),            // 11: ringlimit.v1.LeaderHint
+	(*DecideResponse)(nil),        // 12: ringlimit.v1.DecideResponse
+	(*DecideBatchRequest)(nil),    // 13: ringlimit.v1.DecideBatchRequest
+	(*Result)(nil),                // 14: ringlimit.v1.Result
+	(*DecideBatchResponse)(nil),   // 15: ringlimit.v1.DecideBatchResponse
+	(*StreamRequest)(nil),         // 16: ringlimit.v1.StreamRequest
+	(*StreamResponse)(nil),        // 17: ringlimit.v1.StreamResponse
+	(*GetRoutingRequest)(nil),     // 18: ringlimit.v1.GetRoutingRequest
+	(*Routing)(nil),               // 19: ringlimit.v1.Routing
+	(*GroupRoute)(nil),            // 20: ringlimit.v1.GroupRoute
+	(*StatusRequest)(nil),         // 21: ringlimit.v1.StatusRequest
+	(*NodeStatus)(nil),            // 22: ringlimit.v1.NodeStatus
+	(*MoveStatus)(nil),            // 23: ringlimit.v1.MoveStatus
+	(*ReplicaStatus)(nil),         // 24: ringlimit.v1.ReplicaStatus
+	(*GroupStatus)(nil),           // 25: ringlimit.v1.GroupStatus
+	(*StatusResponse)(nil),        // 26: ringlimit.v1.StatusResponse
+	(*MembersRequest)(nil),        // 27: ringlimit.v1.MembersRequest
+	(*MembersResponse)(nil),       // 28: ringlimit.v1.MembersResponse
+	(*RemoveRequest)(nil),         // 29: ringlimit.v1.RemoveRequest
+	(*RemoveResponse)(nil),        // 30: ringlimit.v1.RemoveResponse
+	(*DrainRequest)(nil),          // 31: ringlimit.v1.DrainRequest
+	(*DrainResponse)(nil),         // 32: ringlimit.v1.DrainResponse
+	(*UndrainRequest)(nil),        // 33: ringlimit.v1.UndrainRequest
+	(*UndrainResponse)(nil),       // 34: ringlimit.v1.UndrainResponse
+	(*JoinRequest)(nil),           // 35: ringlimit.v1.JoinRequest
+	(*JoinResponse)(nil),          // 36: ringlimit.v1.JoinResponse
+	(*BackupRequest)(nil),         // 37: ringlimit.v1.BackupRequest
+	(*BackupPiece)(nil),           // 38: ringlimit.v1.BackupPiece
+	(*RefundRequest)(nil),         // 39: ringlimit.v1.RefundRequest
+	(*RefundResponse)(nil),        // 40: ringlimit.v1.RefundResponse
+	(*PermitRequest)(nil),         // 41: ringlimit.v1.PermitRequest
+	(*PermitResponse)(nil),        // 42: ringlimit.v1.PermitResponse
+	(*ExplainResponse)(nil),       // 43: ringlimit.v1.ExplainResponse
+	(*ExplainedPolicy)(nil),       // 44: ringlimit.v1.ExplainedPolicy
+	(*ListPoliciesRequest)(nil),   // 45: ringlimit.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),  // 46: ringlimit.v1.ListPoliciesResponse
+	(*GetPolicyRequest)(nil),      // 47: ringlimit.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),     // 48: ringlimit.v1.GetPolicyResponse
+	(*Author)(nil),                // 49: ringlimit.v1.Author
+	(*PutFileRequest)(nil),        // 50: ringlimit.v1.PutFileRequest
+	(*PutPolicyRequest)(nil),      // 51: ringlimit.v1.PutPolicyRequest
+	(*DeletePolicyRequest)(nil),   // 52: ringlimit.v1.DeletePolicyRequest
+	(*RollbackRequest)(nil),       // 53: ringlimit.v1.RollbackRequest
+	(*PutResponse)(nil),           // 54: ringlimit.v1.PutResponse
+	(*PolicyHistoryRequest)(nil),  // 55: ringlimit.v1.PolicyHistoryRequest
+	(*PolicyVersion)(nil),         // 56: ringlimit.v1.PolicyVersion
+	(*PolicyHistoryResponse)(nil), // 57: ringlimit.v1.PolicyHistoryResponse
+	(*DiffResponse)(nil),          // 58: ringlimit.v1.DiffResponse
+	(*AuditRequest)(nil),          // 59: ringlimit.v1.AuditRequest
+	(*AuditResponse)(nil),         // 60: ringlimit.v1.AuditResponse
+	(*SetOverrideRequest)(nil),    // 61: ringlimit.v1.SetOverrideRequest
+	(*ListOverridesRequest)(nil),  // 62: ringlimit.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil), // 63: ringlimit.v1.ListOverridesResponse
+	(*ClearOverrideRequest)(nil),  // 64: ringlimit.v1.ClearOverrideRequest
 }
 var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	1,  // 0: ringlimit.v1.Subject.principals:type_name -> ringlimit.v1.Principal
@@ -4774,95 +4914,97 @@ var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	3,  // 2: ringlimit.v1.DecideRequest.subject:type_name -> ringlimit.v1.Subject
 	4,  // 3: ringlimit.v1.DecideRequest.sent:type_name -> ringlimit.v1.Sent
 	6,  // 4: ringlimit.v1.DecideRequest.costs:type_name -> ringlimit.v1.PolicyCost
-	7,  // 5: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
-	0,  // 6: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
-	10, // 7: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
-	8,  // 8: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
-	5,  // 9: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	8,  // 10: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
-	9,  // 11: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
-	13, // 12: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
-	5,  // 13: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	13, // 14: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
-	18, // 15: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
-	19, // 16: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
-	23, // 17: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
-	21, // 18: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	24, // 19: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
-	22, // 20: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
-	21, // 21: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	3,  // 22: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
-	4,  // 23: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
-	7,  // 24: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
-	3,  // 25: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
-	43, // 26: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
-	7,  // 27: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
-	48, // 28: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
-	48, // 29: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
-	48, // 30: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
-	48, // 31: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
-	55, // 32: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
-	48, // 33: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
-	48, // 34: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
-	5,  // 35: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
-	12, // 36: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
-	15, // 37: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
-	17, // 38: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
-	38, // 39: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
-	40, // 40: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
-	40, // 41: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
-	5,  // 42: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
-	44, // 43: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
-	46, // 44: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
-	49, // 45: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
-	50, // 46: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
-	51, // 47: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
-	54, // 48: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
-	52, // 49: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
-	49, // 50: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
-	58, // 51: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
-	60, // 52: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
-	61, // 53: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
-	63, // 54: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
-	34, // 55: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
-	20, // 56: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
-	26, // 57: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
-	28, // 58: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
-	30, // 59: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
-	32, // 60: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
-	36, // 61: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
-	11, // 62: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
-	14, // 63: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
-	16, // 64: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
-	18, // 65: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
-	39, // 66: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
-	41, // 67: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
-	41, // 68: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
-	42, // 69: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
-	45, // 70: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
-	47, // 71: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
-	53, // 72: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
-	53, // 73: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
-	53, // 74: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
-	56, // 75: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
-	53, // 76: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
-	57, // 77: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
-	59, // 78: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
-	53, // 79: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
-	62, // 80: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
-	53, // 81: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
-	35, // 82: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
-	25, // 83: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
-	27, // 84: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
-	29, // 85: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
-	31, // 86: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
-	33, // 87: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
-	37, // 88: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
-	62, // [62:89] is the sub-list for method output_type
-	35, // [35:62] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	8,  // 5: ringlimit.v1.LimitDecision.witness:type_name -> ringlimit.v1.Witness
+	7,  // 6: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
+	8,  // 7: ringlimit.v1.Decision.witness:type_name -> ringlimit.v1.Witness
+	0,  // 8: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
+	11, // 9: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
+	9,  // 10: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
+	5,  // 11: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	9,  // 12: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
+	10, // 13: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
+	14, // 14: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
+	5,  // 15: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	14, // 16: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
+	19, // 17: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
+	20, // 18: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
+	24, // 19: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
+	22, // 20: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	25, // 21: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
+	23, // 22: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
+	22, // 23: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	3,  // 24: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
+	4,  // 25: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
+	7,  // 26: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
+	3,  // 27: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
+	44, // 28: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
+	7,  // 29: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
+	49, // 30: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
+	49, // 31: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
+	49, // 32: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
+	49, // 33: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
+	56, // 34: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
+	49, // 35: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
+	49, // 36: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
+	5,  // 37: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
+	13, // 38: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
+	16, // 39: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
+	18, // 40: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
+	39, // 41: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
+	41, // 42: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
+	41, // 43: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
+	5,  // 44: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
+	45, // 45: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
+	47, // 46: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
+	50, // 47: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
+	51, // 48: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
+	52, // 49: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
+	55, // 50: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
+	53, // 51: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
+	50, // 52: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
+	59, // 53: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
+	61, // 54: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
+	62, // 55: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
+	64, // 56: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
+	35, // 57: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
+	21, // 58: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
+	27, // 59: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
+	29, // 60: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
+	31, // 61: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
+	33, // 62: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
+	37, // 63: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
+	12, // 64: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
+	15, // 65: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
+	17, // 66: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
+	19, // 67: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
+	40, // 68: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
+	42, // 69: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
+	42, // 70: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
+	43, // 71: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
+	46, // 72: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
+	48, // 73: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
+	54, // 74: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
+	54, // 75: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
+	54, // 76: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
+	57, // 77: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
+	54, // 78: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
+	58, // 79: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
+	60, // 80: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
+	54, // 81: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
+	63, // 82: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
+	54, // 83: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
+	36, // 84: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
+	26, // 85: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
+	28, // 86: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
+	30, // 87: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
+	32, // 88: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
+	34, // 89: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
+	38, // 90: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
+	64, // [64:91] is the sub-list for method output_type
+	37, // [37:64] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_ringlimit_v1_ringlimit_proto_init() }
@@ -4871,17 +5013,17 @@ func file_ringlimit_v1_ringlimit_proto_init() {
 		return
 	}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[4].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[48].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[49].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[50].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[51].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[52].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringlimit_v1_ringlimit_proto_rawDesc), len(file_ringlimit_v1_ringlimit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

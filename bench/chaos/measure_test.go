@@ -3,85 +3,12 @@ package main
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringlimit/ringlimit/bench/check"
+	"github.com/ringlimit/ringlimit/client"
 )
-
-// spent returns the records of a bucket without refill that behaves: n unit
-// takes one after the other, the first budget of them admitted.
-func spent(n, budget int) []record {
-	recs := make([]record, n)
-	for i := range recs {
-		at := time.Duration(i) * time.Millisecond
-		recs[i] = record{call: at, ret: at + time.Millisecond/2, ans: answer{
-			allowed: i < budget, slotTime: int64(1000 * i), group: 1, term: 2, index: uint64(10 + i),
-			remaining: uint64(max(0, budget-1-i)),
-		}}
-	}
-	return recs
-}
-
-// TestCheckersPassWhatIsRight: no false alarm on a cluster that keeps its word.
-func TestCheckersPassWhatIsRight(t *testing.T) {
-	recs := spent(50, 20)
-	recs[3].ans.slotTime, recs[4].ans.slotTime = 3500, 3500 // decided in one entry
-	for name, broken := range map[string][]string{
-		"exact": checkExact(recs, 20), "spending": checkSpending(recs, 20),
-		"final": checkDenialIsFinal(recs), "terms": checkTerms(recs),
-	} {
-		if len(broken) > 0 {
-			t.Errorf("%s: %q", name, broken)
-		}
-	}
-}
-
-// TestSeededFaultsAreFound breaks one thing at a time; the checker named must see it.
-func TestSeededFaultsAreFound(t *testing.T) {
-	exact := func(r []record) []string { return checkExact(r, 20) }
-	spending := func(r []record) []string { return checkSpending(r, 20) }
-	cases := []struct {
-		name    string
-		spoil   func([]record)
-		checker func([]record) []string
-		want    string
-	}{
-		{"one admitted too many", func(r []record) { r[30].ans.allowed = true }, exact, "admitted 21"},
-		{"one admitted too few", func(r []record) { r[5].ans.allowed = false }, exact, "admitted 19"},
-		{"an error reached the caller", func(r []record) { r[40].err = errors.New("no leader") }, exact, "no leader"},
-		{"answered without the cluster", func(r []record) { r[7].ans.degraded = true }, exact, "degraded"},
-		{"two leaders spent one token", func(r []record) { r[9].ans.remaining = r[8].ans.remaining }, spending, "admission"},
-		{"a token came back", func(r []record) { r[30].ans.allowed, r[30].ans.remaining = true, 0 }, spending, "admission 21"},
-		{"a charge stands twice", func(r []record) {
-			for i := 10; i < 20; i++ {
-				r[i].ans.remaining--
-			}
-		}, spending, "admission 11"},
-		{"admitted after a denial", func(r []record) { r[30].ans.allowed = true }, checkDenialIsFinal, "had denied"},
-		{"the term fell", func(r []record) { r[12].ans.term = 1 }, checkTerms, "term 1"},
-		{"one index in two terms", func(r []record) { r[12].ans.index, r[12].ans.term = 11+10, 3 }, checkTerms, "index 21"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			recs := spent(50, 20)
-			c.spoil(recs)
-			if broken := strings.Join(c.checker(recs), "; "); !strings.Contains(broken, c.want) {
-				t.Errorf("found %q, want something about %q", broken, c.want)
-			}
-		})
-	}
-}
-
-// TestUnknownOutcomesDoNotExcuseAdmissions: failed takes may lower what must be
-// admitted, never raise what may be.
-func TestUnknownOutcomesDoNotExcuseAdmissions(t *testing.T) {
-	recs := spent(50, 20)
-	recs[0].err = errors.New("deadline")
-	recs[45].ans.allowed, recs[46].ans.allowed = true, true
-	if broken := strings.Join(checkExact(recs, 20), "; "); !strings.Contains(broken, "admitted 21") {
-		t.Errorf("found %q", broken)
-	}
-}
 
 func TestRateBounds(t *testing.T) {
 	r := rate{perSecond: 10, burst: 100}
@@ -116,7 +43,7 @@ func TestQuantile(t *testing.T) {
 
 func TestWaitsOfMovesAreOfThoseUnderWay(t *testing.T) {
 	at := func(call, ret time.Duration, slotTime int64, group uint32) record {
-		return record{call: call, ret: ret, ans: answer{allowed: true, slotTime: slotTime, group: group}}
+		return record{call: call, ret: ret, ans: client.Decision{Answer: client.Answer{Allowed: true}, SlotTime: time.Duration(slotTime), Group: group}}
 	}
 	recs := []record{
 		at(0, 1, 1, 1), at(10, 11, 2, 1), // before the move
@@ -198,5 +125,33 @@ func TestOnlyStallsExcuse(t *testing.T) {
 		if got := excused(record{call: c.call, ret: c.ret}, seen); got != c.want {
 			t.Errorf("%v … %v: %v", c.call, c.ret, got)
 		}
+	}
+}
+
+// TestHistoriesAreJudged: the checkers get what the caller saw, with the plan's limit.
+func TestHistoriesAreJudged(t *testing.T) {
+	k := key{tenant: "t", plan: "ten"}
+	recs := make([]record, 14)
+	for i := range recs {
+		at := time.Duration(i) * time.Millisecond
+		recs[i] = record{call: at, ret: at + time.Millisecond/2, ans: client.Decision{Answer: client.Answer{
+			Allowed: i < 10, Limit: 10, Remaining: uint64(max(0, 9-i)), PolicyID: "ten", PolicyVersion: 1,
+		}}}
+		if i >= 10 {
+			recs[i].ans.RetryAfter = time.Hour
+		}
+	}
+	exactly := check.Setup{Exactly: []string{"t"}}
+	if broken := k.broken(exactly, recs); broken != nil {
+		t.Errorf("right ones: %q", broken)
+	}
+	recs[5].err = errors.New("deadline")
+	if broken := k.broken(exactly, recs); broken == nil {
+		t.Error("a take without an answer passes")
+	}
+	recs[5].err = nil
+	recs[12].ans.Allowed = true
+	if broken := k.broken(check.Setup{}, recs); broken == nil {
+		t.Error("an admission too many passes")
 	}
 }

@@ -1,0 +1,165 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ringlimit/ringlimit/bucket"
+)
+
+// Replay makes every answer again, in the order of the log, with a model of the
+// limit (model.go), and compares all its numbers (I6, I10, I11, I14). A bucket that
+// moves from group to group goes on in slot time; one in a new epoch of its group
+// begins as Setup.OnLoss says, exactly where that is certain, else within bounds (see
+// begin). Buckets are taken to be fresh at the beginning of the history, which must be
+// whole.
+//
+// Requests whose outcome is unknown, refunds, and answers without a witness may have
+// changed the bucket at any time after their call: until answers show that they have,
+// a token or leaky bucket or a fixed window is known within a range only; of the
+// other window algorithms nothing more can be said, which is a doubt. Concurrency
+// limits, and buckets whose charges may be undone, are left to other checkers.
+//
+// Cost: n log n, about 3 µs an answer.
+func Replay(s *Setup, ops []Op) Verdict {
+	s = s.knowing(ops)
+	undone := set(s.Spread)
+	return each("replay", ops, func(v *Verdict, name string, ops []Op) {
+		l, ok := s.Limits[name]
+		if !ok || l.Algorithm == bucket.Concurrency || undone[name] {
+			return
+		}
+		r := &replay{s: s, v: v, name: name, limit: l, hidden: hidden(s, name, ops)}
+		lives := sequence(s, ops)
+		for i := range lives {
+			if r.begins = &lives[i]; !r.life(lives[i].ops) {
+				return
+			}
+		}
+	})
+}
+
+func (r *replay) life(steps []Op) bool {
+	for at, n := 0, 0; at < len(steps); at += n {
+		n = sameMoment(steps[at:])
+		if !r.moment(steps[at : at+n]) {
+			return false
+		}
+	}
+	return true
+}
+
+// replay is one bucket being replayed.
+type replay struct {
+	s     *Setup
+	v     *Verdict
+	name  string
+	limit Limit
+	model model
+	last  *Op // that changed or showed the bucket
+
+	begins *life // whose first answer is to be replayed; nil: none
+
+	hidden  []change // not seen in the log, in order of their calls
+	seen    int      // how many of them may have happened
+	latest  time.Duration
+	taken   uint64 // tokens that hidden changes may still take, and give
+	given   uint64
+	unclear bool // the model cannot follow any more
+}
+
+// change is something that may have happened at any time after a call.
+type change struct {
+	call         time.Duration
+	taken, given uint64
+}
+
+// hidden collects what is not in the log. A copy of an id that was answered for its
+// charge is no change of its own.
+func hidden(s *Setup, name string, ops []Op) (out []change) {
+	placed := make(map[string]bool)
+	took := make(map[string]uint64)
+	for i := range ops {
+		o := &ops[i]
+		if o.ID != "" && o.takes() {
+			took[o.ID] = max(took[o.ID], o.Cost)
+			placed[o.ID] = placed[o.ID] || o.charged() && o.Witness.SlotTime > 0
+		}
+	}
+	for i := range ops {
+		switch o := &ops[i]; {
+		case o.Kind == Refund && (o.Outcome == Admitted || o.Outcome == Unknown):
+			out = append(out, change{call: o.Call, given: refundOf(o, took[o.ID])})
+		case o.ID != "" && placed[o.ID]:
+		case o.maybe(), o.charged() && o.Witness.SlotTime == 0:
+			out = append(out, change{call: o.Call, taken: o.Cost})
+		}
+	}
+	for _, g := range s.Given {
+		if g.Bucket == "" || g.Bucket == name {
+			out = append(out, change{call: g.From, given: g.Tokens})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b change) int { return compare(a.call, b.call) })
+	return out
+}
+
+// prepare brings the model to the moment of o.
+func (r *replay) prepare(o *Op) {
+	now := int64(o.Witness.SlotTime)
+	l, _ := r.s.limit(r.name, o.Version)
+	switch {
+	case r.begins != nil:
+		r.begin(l, o)
+	case l != r.limit:
+		r.change(l, now)
+	}
+	if r.unclear = r.unclear || r.model == nil; r.unclear {
+		return
+	}
+	r.model.advance(now)
+	for r.latest = max(r.latest, o.Return); r.seen < len(r.hidden) && r.hidden[r.seen].call <= r.latest; r.seen++ {
+		r.taken += r.hidden[r.seen].taken
+		r.given += r.hidden[r.seen].given
+	}
+	if r.taken > 0 || r.given > 0 {
+		r.model.widen(r.taken, r.given)
+		r.unclear = r.unclear || r.model.exact()
+	}
+}
+
+// step replays o; false: the bucket is done with, and the finding is made.
+func (r *replay) step(o *Op) bool {
+	keep := *r
+	if o.Witness.Uncommitted && r.model != nil {
+		r.model = r.model.clone() // it changes nothing
+	}
+	r.prepare(o)
+	if r.unclear {
+		r.v.doubt("bucket %s: from %v on, the outcomes that are unknown leave too much open", r.name, o.Call)
+		return false
+	}
+	wrong, taken, given := r.model.judge(o)
+	if wrong != "" {
+		r.v.find(r.name, seen(r.last, o), "an answer does not follow from those before it in the log: %s", wrong)
+		return false
+	}
+	r.v.Checked++
+	if o.Witness.Uncommitted && keep.model != nil {
+		r.model, r.limit, r.begins = keep.model, keep.limit, keep.begins
+		return true
+	}
+	r.taken -= min(taken, r.taken)
+	r.given -= min(given, r.given)
+	r.last = o
+	return true
+}
+
+func seen(ops ...*Op) (out []Op) {
+	for _, o := range ops {
+		if o != nil {
+			out = append(out, *o)
+		}
+	}
+	return out
+}

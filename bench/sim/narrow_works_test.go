@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ringlimit/ringlimit/bench/check"
+	"github.com/ringlimit/ringlimit/client"
+)
+
+// narrowWorks are loads for single questions.
+var narrowWorks = map[string]func(*work){
+	// stare: buckets that one client spends from fast, while another looks at them.
+	"stare": func(k *work) {
+		for i := range 4 {
+			name := fmt.Sprint("stare", i)
+			k.limit("frozen/"+name, "frozen")
+			k.every(0, 100*time.Millisecond, func(*rand.Rand) { k.take(0, client.Request{Tenant: name, Plan: "frozen"}, attempt) })
+			k.every(2, 20*time.Millisecond, func(*rand.Rand) { k.take(2, client.Request{Tenant: name, Plan: "frozen", Look: true}, attempt) })
+		}
+	},
+	// again: what one leader admitted is asked again of the next one, under its id and
+	// at once: before replicas that remember different ids have had a second to be
+	// compared. Nothing is asked twice of one leader, which alone would tell them apart.
+	"again": func(k *work) {
+		for i := range 6 {
+			a := &heir{k: k, tenant: fmt.Sprint("again", i), client: i % len(k.clients)}
+			k.limit("frozen/"+a.tenant, "frozen")
+			k.every(a.client, 200*time.Millisecond, a.next)
+		}
+	},
+}
+
+// heir takes from one bucket, and asks again whenever it has a new leader. One
+// goroutine owns it.
+type heir struct {
+	k      *work
+	tenant string
+	client int
+
+	term uint64           // of the leader that answered last
+	last []client.Request // what it admitted, and what had no answer since: the newest few
+}
+
+// next takes once under a new id. An answer of a new leader makes all be asked again
+// that the one before answered, or did not.
+func (a *heir) next(r *rand.Rand) {
+	q := client.Request{Tenant: a.tenant, Plan: "frozen", RequestID: a.k.id()}
+	outcome, term := a.ask(q)
+	known := outcome == check.Admitted || outcome == check.Denied
+	if known && term != a.term {
+		for _, old := range a.last {
+			a.k.retried(a.client, old, r)
+		}
+		a.term, a.last = term, a.last[:0]
+	}
+	if outcome != check.Denied {
+		a.last = append(a.last, q)[max(0, len(a.last)-3):]
+	}
+}
+
+// ask takes once, and says in which term it was answered; 0: in none.
+func (a *heir) ask(q client.Request) (check.Outcome, uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), attempt)
+	defer cancel()
+	o := a.k.op(a.client, &q)
+	d, err := a.k.clients[a.client].Decide(ctx, q)
+	return a.k.answer(o, &q, &d, err), d.Term
+}

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/bench/check"
+)
+
+// status asks the first node that runs and answers; nil if none does.
+func (w *world) status() *pb.StatusResponse {
+	for _, name := range w.running() {
+		if x := w.node(name); x != nil {
+			if r, err := x.Status(context.Background(), &pb.StatusRequest{}); err == nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// unhealthy says what is wrong, as any of the nodes sees it; nil if nothing is.
+func (w *world) unhealthy() error {
+	names := w.running()
+	if len(names) == 0 {
+		return errors.New("no node runs")
+	}
+	for _, name := range names {
+		x := w.node(name)
+		if x == nil {
+			return fmt.Errorf("%s does not run", name)
+		}
+		r, err := x.Status(context.Background(), &pb.StatusRequest{})
+		switch {
+		case err != nil:
+			return err
+		case !r.Healthy:
+			return fmt.Errorf("%s: %s", name, strings.Join(r.Problems, "; "))
+		case len(r.Nodes) != len(names):
+			return fmt.Errorf("%s knows %d nodes, %d run", name, len(r.Nodes), len(names))
+		case len(r.Moves) > 0 || r.MovesWaiting > 0:
+			return fmt.Errorf("%s: %d slots move, %d wait", name, len(r.Moves), r.MovesWaiting)
+		}
+	}
+	return nil
+}
+
+// eventually waits until f finds nothing wrong, and returns how long that took.
+func (w *world) eventually(within time.Duration, f func() error) (time.Duration, error) {
+	begun := time.Now()
+	for {
+		err := f()
+		if err == nil {
+			return time.Since(begun), nil
+		}
+		if time.Since(begun) > within {
+			return within, fmt.Errorf("not within %v: %w", within, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// losses notes the epochs of groups that r shows for the first time.
+func (w *world) losses(r *pb.StatusResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range r.GetGroups() {
+		for e := max(w.epochs[g.Id], 1) + 1; e <= g.Epoch; e++ {
+			w.lost = append(w.lost, check.Loss{Group: g.Id, Epoch: e, Span: check.Span{To: w.now()}})
+		}
+		w.epochs[g.Id] = max(w.epochs[g.Id], g.Epoch)
+	}
+}
+
+// replicas are what all replicas say of themselves at this moment.
+func (w *world) replicas() (seen []check.Replica) {
+	r := w.status()
+	for _, g := range r.GetGroups() {
+		for _, m := range g.Members {
+			if m.Reachable {
+				seen = append(seen, check.Replica{Node: m.Node, Group: g.Id, Epoch: g.Epoch, Applied: m.Applied, Chain: m.Chain})
+			}
+		}
+	}
+	return seen
+}
