@@ -15,9 +15,10 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 MODULES := . api client
 
 # What agrees and carries is tested under the race detector, one processor a test
-# binary. What only decides starts no goroutine (internal/arch holds that), so there
-# its short tests do, and all run without.
-CORE := transport cluster
+# binary: the longest package first, so that the others run beside it. What only
+# decides starts no goroutine (internal/arch holds that), so there its short tests do,
+# and all run without.
+CORE := cluster transport
 PURE := bucket policy ring control
 
 # The race detector needs a C compiler. Without one the tests still run.
@@ -52,8 +53,7 @@ test: vet ## Vet and test every module, the core with the race detector
 ifeq ($(RACE),)
 	@echo "no C compiler: the race detector is off" >&2
 endif
-	$(TEST) $(RACE) $(CORE:%=./%/...)
-	$(TEST) $(RACE) -short $(PURE:%=./%/...)
+	$(TEST) $(RACE) -short $(CORE:%=./%/...) $(PURE:%=./%/...)
 	$(TEST) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(CORE)))(/|$$)')
 	cd api && $(TEST) $(RACE) ./...
 	cd client && $(TEST) $(RACE) ./...

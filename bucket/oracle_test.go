@@ -219,6 +219,7 @@ func (o *oracle) giveBack(cost uint64, at int64, token uint64) {
 			o.prev -= min(cost, o.prev)
 		}
 	default:
+		at = o.charged(at)
 		for i := range o.entries {
 			e := &o.entries[i]
 			if token != 0 && e.token == token || o.limit.Algorithm == SlidingLog && e.time == at {
@@ -230,6 +231,20 @@ func (o *oracle) giveBack(cost uint64, at int64, token uint64) {
 			}
 		}
 	}
+}
+
+// charged is the time that a log has a charge under which was made at a time. A
+// moment later another limit's use may have become the log's first entry.
+func (o *oracle) charged(at int64) int64 {
+	for _, e := range o.entries {
+		if o.limit.Algorithm == SlidingLog && e.time >= at {
+			if e.time <= o.limit.edge(at) {
+				return e.time
+			}
+			break
+		}
+	}
+	return at
 }
 
 // take judges and charges one take of cost at now, as Apply would alone.

@@ -224,6 +224,21 @@ func TestRefusedCopyHoldsWhatItsRuleWouldLeave(t *testing.T) {
 	}
 }
 
+// TestChargeGoesBackBehindACutOverToALog: the log's first entry is the use that was
+// carried over, a moment after the charge that it is of: within a cell of the log.
+func TestChargeGoesBackBehindACutOverToALog(t *testing.T) {
+	g, id := newRig(t, 2), client(1, 0)
+	r := versioned(1, per(1, ms, 1), 1)
+	r.ID = id
+	g.expect("charged", ms+1, r, Admitted)
+	cut := versioned(2, Limit{Algorithm: SlidingLog, Amount: 1, Window: ms}, 0)
+	g.expect("cut over", ms+2, cut, Denied)
+	if a := g.expect("undone", ms+2, giveBack(OpUndo, id, 0), Refunded)[0]; a.Remaining != 1 || a.ResetAfter != 0 {
+		t.Fatalf("%+v", a)
+	}
+	checkBooks(t, g.table)
+}
+
 // TestRefusedCopyBehindACutOver: the copy's rule was current when its entry
 // began, and is old when the copy is judged.
 func TestRefusedCopyBehindACutOver(t *testing.T) {
