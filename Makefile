@@ -102,7 +102,7 @@ chaos-sim: ## Break simulated clusters in virtual time: SEEDS (default 200) from
 	if [ $(SEEDS) -gt 1 ]; then $(SIM) -from $$(($(FROM) + 1)) -seeds $$(($(SEEDS) / 2)) || s=1; fi; \
 	wait $$p || s=1; exit $$s
 
-chaos-mutants: ## Make one bug at a time in a copy of the product: a checker must see each (ten minutes)
+chaos-mutants: ## Make one bug at a time in a copy of the product: a checker must see each
 	$(GO) run ./bench/mutants
 
 bench-idle: build ## What an idle cluster of 3 and of 7 nodes costs: CPU of each node, writes on each link

@@ -31,7 +31,9 @@ func (c *Client) Refund(ctx context.Context, r Request, cost int64) (refunded bo
 }
 
 // Release frees the permit of a concurrency limit that r was granted before its
-// time is up. held is false if it had ended already; nobody else's is freed then.
+// time is up. held is false if it had ended already; nobody else's is freed then. A
+// release whose answer is lost is sent again, and then held is false for what the
+// first copy freed.
 func (c *Client) Release(ctx context.Context, r Request, permitID string) (held bool, err error) {
 	q := &pb.PermitRequest{Subject: r.subject(), PermitId: permitID}
 	if err := wire.CheckPermit(q); err != nil {
