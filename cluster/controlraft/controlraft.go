@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -334,68 +333,6 @@ func (g *Group) Remove(ctx context.Context, id string) error {
 func (g *Group) HandOver(ctx context.Context, id string) error {
 	return wait(ctx, g.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id)))
 }
-
-// machine adapts control.Machine to raft.FSM. raft calls Apply, Snapshot and
-// Restore from one goroutine; readers use the published state.
-type machine struct {
-	m        *control.Machine
-	state    atomic.Pointer[control.State]
-	index    atomic.Uint64        // of the last command applied, also of one that changed nothing
-	read     atomic.Pointer[read] // a long entry under way; nil: none
-	broken   error
-	onChange func()
-	fatal    func(error)
-}
-
-func (m *machine) publish() { m.state.Store(m.m.State()) }
-
-func (m *machine) Apply(l *raft.Log) any {
-	if m.broken != nil {
-		return m.broken
-	}
-	result, err := m.apply(l)
-	if err != nil {
-		m.broken = fmt.Errorf("control entry %d: %w", l.Index, err)
-		m.fatal(m.broken)
-		return m.broken
-	}
-	m.publish()
-	m.index.Store(l.Index)
-	m.onChange()
-	return result
-}
-
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	if m.broken != nil {
-		return nil, m.broken
-	}
-	return snapshot(m.m.Snapshot()), nil
-}
-
-func (m *machine) Restore(r io.ReadCloser) error {
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("read control snapshot: %w", err)
-	}
-	if err := m.m.Restore(data); err != nil {
-		return fmt.Errorf("restore control snapshot: %w", err)
-	}
-	m.publish()
-	m.index.Store(m.m.State().Index)
-	m.onChange()
-	return nil
-}
-
-type snapshot []byte
-
-func (s snapshot) Persist(sink raft.SnapshotSink) error {
-	if _, err := sink.Write(s); err != nil {
-		return errors.Join(err, sink.Cancel())
-	}
-	return sink.Close()
-}
-func (snapshot) Release() {}
 
 // Log is the index of the newest entry of the group's log here.
 func (g *Group) Log() uint64 { return g.raft.LastIndex() }
