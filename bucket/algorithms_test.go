@@ -200,7 +200,7 @@ func TestHomeBucketsNeverUnderCounts(t *testing.T) {
 		t.Helper()
 		over := 0
 		for k, n := range want {
-			got := g.table.HomeBuckets(uint16(k[0]), Key{Hi: k[1] << 32})
+			got := g.table.HomeBuckets(uint16(k[0]), Key{Hi: k[1]})
 			if got < n {
 				t.Fatalf("home %v: %d, truth %d", k, got, n)
 			}
@@ -213,7 +213,7 @@ func TestHomeBucketsNeverUnderCounts(t *testing.T) {
 	for n := range uint64(3000) {
 		slot, tag := uint16(rng.IntN(4)), rng.Uint64N(500)
 		key := spread(n)
-		key.Hi = tag<<32 | key.Hi&0xffff_ffff
+		key.Hi = key.Hi&^0xffff_ffff | tag
 		g.apply(0, Request{Home: slot, Takes: []Take{{Slot: slot, Key: key, Rule: Rule{Policy: 1, Version: 1, Limit: limit}, Cost: 1}}})
 		want[[2]uint64{uint64(slot), tag}]++
 	}

@@ -16,7 +16,7 @@ const (
 
 // places are the home's counters: page and place in it, in either row.
 func places(slot uint16, k Key) (page, at [sketchRows]int) {
-	h := fold(fold(1, uint64(slot)), k.Hi>>32)
+	h := fold(fold(1, uint64(slot)), k.Hi&(1<<32-1))
 	for row := range sketchRows {
 		n := h >> (32 * row) % (sketchPages * sketchPage)
 		page[row], at[row] = row*sketchPages+int(n/sketchPage), int(n%sketchPage)

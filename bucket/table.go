@@ -92,7 +92,7 @@ func (t *Table) Held(slot uint16) bool { return t.holds(slot) }
 func (t *Table) HeldCount() int { return t.held }
 
 // HomeBuckets is at least the number of buckets of one home in a slot: those
-// whose keys have the upper 32 bits of Hi in common with key. It is rarely more,
+// whose keys have the lower 32 bits of Hi in common with key. It is rarely more,
 // by about a 30,000th of all buckets; 0 without WithHomeCounts. For the leader,
 // which judges the cap of a tenant.
 func (t *Table) HomeBuckets(slot uint16, key Key) int { return int(t.homes.count(slot, key)) }

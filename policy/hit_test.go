@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/ringlimit/ringlimit/bucket"
@@ -115,13 +116,13 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// The upper half of Hi is a tag of the home, by which a table counts the buckets of a tenant.
+// The lower half of Hi is a tag of the home, by which a table counts the buckets of a tenant.
 func TestKeysCarryATagOfTheirHome(t *testing.T) {
 	ix := compile(t, []string{"tenant"}, Policy{ID: "a", Scope: []string{"tenant", "user"}}, Policy{ID: "b", Scope: []string{"tenant"}},
 		Policy{ID: "c", Scope: []string{"user"}}, Policy{ID: "d", Scope: []string{"user"}})
 	tags := func(tenant, user string) (out []uint32) {
 		for _, h := range ix.Match(&Request{Tenant: tenant, Principals: []Principal{{"user", user}}}, nil) {
-			out = append(out, uint32(h.Key.Hi>>32))
+			out = append(out, uint32(h.Key.Hi))
 		}
 		return out
 	}
@@ -133,6 +134,25 @@ func TestKeysCarryATagOfTheirHome(t *testing.T) {
 		t.Errorf("tags of scopes outside the home: %x %x %x", first, other, elsewhere)
 	case first[0] == first[2]:
 		t.Error("the tag of a home is that of a scope")
+	}
+}
+
+// The table splits a slot by the leading bits of Hi: what a tenant shares must not
+// stand there, else all of a large one is in one segment, and a step that copies or
+// grows it takes as long as that is.
+func TestKeysOfOneHomeDifferInTheirLeadingBits(t *testing.T) {
+	ix := compile(t, []string{"tenant"}, Policy{ID: "a", Scope: []string{"tenant", "user"}})
+	const keys, parts = 4096, 64
+	var count [parts]int
+	for i := range keys {
+		for _, h := range ix.Match(&Request{Tenant: "acme", Principals: []Principal{{"user", strconv.Itoa(i)}}}, nil) {
+			count[h.Key.Hi>>58]++
+		}
+	}
+	for part, n := range count {
+		if n < keys/parts/3 || n > keys/parts*3 {
+			t.Errorf("%d of %d keys begin with bits %06b, want about %d", n, keys, part, keys/parts)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type Hit struct {
 	Number   uint64      // hash of the policy's id, by which ByNumber finds it
 	Rule     bucket.Rule // the limit as it is for this request; with an Override its Policy is not Number
 	Slot     uint16
-	Key      bucket.Key // the upper 32 bits of Hi are a tag of the home of the bucket, alike for all buckets of a home
+	Key      bucket.Key // the lower 32 bits of Hi are a tag of the home of the bucket, alike for all buckets of a home
 	Cost     uint64     // 0 … bucket.MaxAmount; 0 looks
 }
 

@@ -87,14 +87,15 @@ func (h *hasher) scopeBucket(e *entry, v *values) (uint16, bucket.Key) {
 	return h.slots.Slot(buf[1:]), h.bucketKey(e, v, tag)
 }
 
-// bucketKey is the identity of the bucket that a policy counts a request in,
-// with a tag in its upper 32 bits.
+// bucketKey is the identity of the bucket that a policy counts a request in, with
+// a tag in the lower 32 bits of Hi: a table splits a slot by the upper ones, so that
+// a home with very many buckets is split as well.
 func (h *hasher) bucketKey(e *entry, v *values, tag uint32) bucket.Key {
 	var stack [256]byte
 	buf := append(stack[:0], ofBucket)
 	buf = route.Append(buf, e.policy.ID)
 	k := h.key(appendScope(buf, e, v))
-	k.Hi = uint64(tag)<<32 | k.Hi&(1<<32-1)
+	k.Hi = k.Hi&^(1<<32-1) | uint64(tag)
 	if k == (bucket.Key{}) {
 		k.Lo = 1
 	}

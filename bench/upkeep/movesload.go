@@ -17,6 +17,7 @@ const (
 	largeShare   = 10 // one of so many requests is for the tenant with the large slot
 	fillBatch    = 250
 	fillers      = 4
+	filledTries  = 40 // looks, 50 ms apart, for the last bucket to arrive on a node
 )
 
 // record is one take as its caller saw it. Times are since the load began.
@@ -148,15 +149,23 @@ func (b *bench) fill(ctx context.Context) error {
 }
 
 // filled wants every bucket on each of the three nodes: one that is full again has
-// been dropped, and what moves would then be less than this says.
+// been dropped, and what moves would then be less than this says. A follower hears
+// of the last commit by the next ping.
 func (b *bench) filled(ctx context.Context) error {
+	want := float64(b.keys + b.large)
 	for _, n := range b.fleet.Nodes {
-		held, err := gauge(ctx, n, "ringlimit_group_buckets")
-		if err != nil {
-			return err
-		}
-		if want := float64(b.keys + b.large); held < want {
-			return fmt.Errorf("node %s holds %.0f buckets, want %.0f", n.Name, held, want)
+		held := 0.0
+		for try := 0; held < want; try++ {
+			var err error
+			if held, err = gauge(ctx, n, "ringlimit_group_buckets"); err != nil {
+				return err
+			}
+			if held < want && try == filledTries {
+				return fmt.Errorf("node %s holds %.0f buckets, want %.0f", n.Name, held, want)
+			}
+			if err := pause(ctx, 50*time.Millisecond); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
