@@ -28,8 +28,10 @@ import (
 // leads goes on from the two states, and nothing need be remembered here.
 
 const (
-	copiesAtOnce = 4        // slots that a group copies ahead at once
-	chunkBytes   = 64 << 10 // of a chunk
+	copiesAtOnce = 4                      // slots that a group copies ahead at once
+	chunkBytes   = 64 << 10               // of a chunk
+	flipsAtOnce  = 4                      // commands under way: the slots of one seal are not complete all at once
+	reportEvery  = 250 * time.Millisecond // of what is settled, which nobody waits for
 	settleEvery  = 100 * time.Millisecond
 	settleWait   = 5 * time.Second // for the entries and the command that settle moves
 	// recutWithin is how long after a change of policies a slot may arrive that was
@@ -58,7 +60,8 @@ type mover struct {
 	active map[uint64]*transfer
 	ended  map[uint64]control.MovePhase // by revision: what this group has done of the end of a move
 
-	lastLog time.Time // of a move that cannot be settled
+	lastLog  time.Time // of a move that cannot be settled
+	reported time.Time // when settled moves were told last
 
 	mu      sync.Mutex // guards reports
 	reports bool       // one is under way
@@ -68,6 +71,7 @@ type mover struct {
 func (n *Node) runMoves(ctx context.Context, x *hosted) {
 	m := &mover{n: n, x: x, copies: make(chan struct{}, copiesAtOnce), active: make(map[uint64]*transfer), ended: make(map[uint64]control.MovePhase)}
 	m.seals.do = func(moves []bucket.Move) []error { return m.seal(ctx, moves) }
+	m.seals.most, m.flips.most = 1, flipsAtOnce
 	m.flips.do = func(ids []control.MoveID) []error { return []error{m.flip(ctx, ids)} }
 	defer func() {
 		m.stop()

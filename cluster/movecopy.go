@@ -24,6 +24,7 @@ const (
 	chunkWait  = 2 * time.Second        // for a chunk to be adopted, copied ahead
 	sendTries  = 4                      // of one chunk in one attempt
 	sendPause  = 10 * time.Millisecond
+	slotCost   = 512 << 10              // bytes that a slot counts for beside its own: what its entries cost two groups and the control group
 	cancelWait = 200 * time.Millisecond // between two proposals to cancel
 )
 
@@ -160,6 +161,9 @@ func (t *transfer) copyAhead(ctx context.Context, e *group.Export) error {
 		defer func() { <-t.m.copies }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	if err := t.m.n.chunks.wait(ctx, slotCost); err != nil {
+		return err
 	}
 	for more := true; more; runtime.Gosched() {
 		chunk, next, err := e.Next(chunkBytes)

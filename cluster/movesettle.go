@@ -58,7 +58,8 @@ func (m *mover) settle(ctx context.Context, g control.Group, moves []control.Mov
 		waited = waited || e.holds && len(done) > 0
 		settled = append(settled, done...)
 	}
-	if len(settled) > 0 {
+	if len(settled) > 0 && time.Since(m.reported) >= reportEvery {
+		m.reported = time.Now()
 		m.report(ctx, g, settled)
 	}
 }

@@ -23,7 +23,8 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	if at.Before(now) {
 		at = now
 	}
-	p.next = at.Add(time.Duration(n) * time.Second / time.Duration(p.rate))
+	lasts := time.Duration(n) * time.Second / time.Duration(p.rate)
+	p.next = at.Add(lasts)
 	p.mu.Unlock()
 	if !at.After(now) {
 		return ctx.Err()
@@ -34,6 +35,9 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
+		p.mu.Lock()
+		p.next = p.next.Add(-lasts) // whoever waits behind keeps the turn it has; the next to come gains
+		p.mu.Unlock()
 		return context.Cause(ctx)
 	}
 }

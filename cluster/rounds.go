@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// rounds gathers what many ask for into one call at a time: what is asked while a
-// round is under way goes together into the next. There is no timer: the first goes
-// at once.
+// rounds gathers what many ask for into few calls: what is asked while as many rounds
+// are under way as may be goes together into the next. There is no timer: the first
+// goes at once.
 //
 // Who joins says when it is through with what it asked for, and the next round waits
 // for all of the one before. So of a group's slots all that are ready are sealed
 // together, and in between none is: the group is slow for some of its slots for as
 // little time as possible. Who only asks is through at once.
 type rounds[T any] struct {
-	do func(items []T) []error // one error per item, or one for all
+	do   func(items []T) []error // one error per item, or one for all
+	most int                     // rounds that may be under way at once, > 0
 
 	mu   sync.Mutex // guards what follows
 	next *round[T]
-	busy bool
-	wg   sync.WaitGroup // of the goroutine that calls do
+	busy int            // goroutines that do rounds
+	wg   sync.WaitGroup // of them
 }
 
 type round[T any] struct {
@@ -46,8 +47,8 @@ func (r *rounds[T]) join(ctx context.Context, item T) (through func(), err error
 	c, i := r.next, len(r.next.items)
 	c.items = append(c.items, item)
 	c.members.Add(1)
-	if !r.busy {
-		r.busy = true
+	if r.busy < r.most {
+		r.busy++
 		r.wg.Go(r.work)
 	}
 	r.mu.Unlock()
@@ -75,7 +76,9 @@ func (r *rounds[T]) work() {
 	for {
 		r.mu.Lock()
 		c := r.next
-		r.next, r.busy = nil, c != nil
+		if r.next = nil; c == nil {
+			r.busy--
+		}
 		r.mu.Unlock()
 		if c == nil {
 			return

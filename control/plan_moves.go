@@ -45,17 +45,21 @@ func (p *planner) startMoves(old func(from, to uint32) bool) {
 		works[g.ID] = g.Formed && p.live(g) >= quorum(g.voters()) && g.voters() > 0
 	}
 	var start []Start
-	room := MaxMoves - p.s.copying()
+	room, waiting := MaxMoves-p.s.copying(), false
 	for slot, to := range p.s.Wish.Slots {
 		from := p.s.SlotGroup[slot]
-		if len(start) >= room {
+		m := Start{uint16(slot), to}
+		if from == to || !works[from] || !works[to] || old(from, to) || p.s.mayMove(m) != nil {
+			continue
+		}
+		if waiting = len(start) == room; waiting {
 			break
 		}
-		if m := (Start{uint16(slot), to}); from != to && works[from] && works[to] && !old(from, to) && p.s.mayMove(m) == nil {
-			start = append(start, m)
-		}
+		start = append(start, m)
 	}
-	if len(start) > 0 {
+	switch {
+	case len(start) == 0, waiting && room < MaxMoves/2: // many at once: each command costs every node a write to its disk
+	default:
 		p.do(StartMoves{start})
 	}
 }
