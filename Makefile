@@ -93,7 +93,7 @@ chaos-short: build ## The faults of every change, in six minutes, as CI runs the
 	$(MAKE) chaos-sim
 
 # Two processes of one processor each, every other seed: one bubble uses one at a time.
-SIM = GOGC=400 GOMAXPROCS=1 bin/sim.test -test.timeout 0 -test.run '^TestSeeds$$' -traces bin/traces -step 2
+SIM = GOGC=1600 GOMEMLIMIT=500MiB GOMAXPROCS=1 bin/sim.test -test.timeout 0 -test.run '^TestSeeds$$' -traces bin/traces -step 2
 
 chaos-sim: ## Break simulated clusters in virtual time: SEEDS (default 200) from FROM (default 1)
 	$(GO) test -c -o bin/sim.test ./bench/sim

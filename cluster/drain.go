@@ -14,12 +14,12 @@ import (
 // Drain begins to move a node's slots, replicas and control vote to the others.
 // The control leader's loop does the rest, whether or not anybody waits.
 func (n *Node) Drain(ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse, error) {
+	if !n.control.Leads() {
+		return callLeader(ctx, n, methodDrain, r, new(pb.DrainResponse))
+	}
 	node, err := n.registeredNode(r.GetNode())
 	if err != nil {
 		return nil, err
-	}
-	if !n.control.Leads() {
-		return callLeader(ctx, n, methodDrain, r, new(pb.DrainResponse))
 	}
 	if node.Draining {
 		return &pb.DrainResponse{Already: true, Index: n.control.State().Index}, nil
@@ -39,12 +39,12 @@ func (n *Node) Drain(ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse
 
 // Undrain lets a draining node stay.
 func (n *Node) Undrain(ctx context.Context, r *pb.UndrainRequest) (*pb.UndrainResponse, error) {
+	if !n.control.Leads() {
+		return callLeader(ctx, n, methodUndrain, r, new(pb.UndrainResponse))
+	}
 	node, err := n.registeredNode(r.GetNode())
 	if err != nil {
 		return nil, err
-	}
-	if !n.control.Leads() {
-		return callLeader(ctx, n, methodUndrain, r, new(pb.UndrainResponse))
 	}
 	if !node.Draining {
 		return nil, fault.New(fault.Conflict, "node %s is not draining", node.Name)
@@ -58,7 +58,9 @@ func (n *Node) Undrain(ctx context.Context, r *pb.UndrainRequest) (*pb.UndrainRe
 	return &pb.UndrainResponse{}, nil
 }
 
-// registeredNode finds a node of the cluster for a command that names it.
+// registeredNode finds a node of the cluster for a command that names it. Only the
+// control leader may say that there is none: the state of others is of the past, and
+// empty in a process that has just started.
 func (n *Node) registeredNode(name string) (control.Node, error) {
 	s := n.control.State()
 	node, ok := s.Node(name)

@@ -194,3 +194,27 @@ func TestDeadNodeIsReplacedAfterAWhileAndTakenBack(t *testing.T) {
 		s.eventually(30*time.Second, func() error { return s.controlVoters(3) })
 	})
 }
+
+// TestOnlyTheControlLeaderSaysWhoIsUnknown: a process that has just started knows of
+// nobody yet, and must not call a node that is there unknown: who asks to have it
+// removed would take that for done.
+func TestOnlyTheControlLeaderSaysWhoIsUnknown(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.keepDirectories()
+		s.boot()
+		s.kill("b")
+		asked := s.start("b")
+		begun := time.Now()
+		for time.Since(begun) < 5*time.Second {
+			_, err := asked.Remove(t.Context(), &pb.RemoveRequest{Node: "a"})
+			if errors.Is(err, fault.NotFound) || err == nil {
+				t.Fatalf("%v after the start, of a node that runs: %v", time.Since(begun), err)
+			}
+			_, err = asked.Undrain(t.Context(), &pb.UndrainRequest{Node: "a"})
+			if errors.Is(err, fault.NotFound) {
+				t.Fatalf("%v after the start: %v", time.Since(begun), err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}

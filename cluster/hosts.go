@@ -135,6 +135,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 		Broken:     x.breaks,
 		Fatal:      n.fail,
 		Now:        n.cfg.Seams.Now, Applying: n.cfg.Seams.applying(grp.ID),
+		LogBytes: n.cfg.Seams.LogBytes, Metrics: n.cfg.Seams.Counts,
 	}
 	if !grp.Formed && r.Role == control.Voter {
 		for _, v := range grp.Replicas {

@@ -190,7 +190,10 @@ func listenError(flag string, err error) error {
 
 func (n *Node) openControl() error {
 	id := controlID(n.self.name, n.self.directory)
-	cfg := controlraft.Config{ID: id, Transport: n.peers.Raft(id), Logger: n.log, OnChange: n.wake, Storing: n.cfg.Seams.Storing, Fatal: n.fail}
+	cfg := controlraft.Config{
+		ID: id, Transport: n.peers.Raft(id), Logger: n.log, OnChange: n.wake, Fatal: n.fail,
+		Storing: n.cfg.Seams.Storing, Entries: n.cfg.Seams.ControlEntries,
+	}
 	if n.dir != nil {
 		cfg.Dir, cfg.Member = n.dir.Path(), n.dir.ClusterID() != ""
 	}

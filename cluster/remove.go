@@ -13,12 +13,12 @@ import (
 // memory with it. Its replicas are made anew where other nodes are left. It is
 // refused while any node has a link to that process: what it holds counts.
 func (n *Node) Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
+	if !n.control.Leads() {
+		return callLeader(ctx, n, methodRemove, r, new(pb.RemoveResponse))
+	}
 	node, err := n.registeredNode(r.GetNode())
 	if err != nil {
 		return nil, err
-	}
-	if !n.control.Leads() {
-		return callLeader(ctx, n, methodRemove, r, new(pb.RemoveResponse))
 	}
 	if seeing, _ := n.seenBy(n.control.State(), node); seeing > 0 || n.answers(node) {
 		return nil, fault.New(fault.Conflict, "node %s is running: stop it first, or drain it; remove is for a node that will never return", node.Name)

@@ -17,7 +17,7 @@ type record struct {
 	err       error
 }
 
-// caller takes tokens, retrying with one id until ctx ends.
+// caller takes tokens, retrying with one id until ctx ends; of 0 tokens it looks.
 type caller interface {
 	take(ctx context.Context, k key, cost int64) (client.Decision, error)
 	close()

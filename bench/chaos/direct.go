@@ -33,11 +33,25 @@ func direct(ctx context.Context, n *fleet.Node, k key, cost int64) (*pb.Decision
 func (a *arena) groupOf(ctx context.Context, k key) (uint32, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d, err := direct(ctx, a.fleet.Nodes[0], k, 0)
+	d, err := a.caller.take(ctx, k, 0)
 	if err != nil {
 		return 0, fmt.Errorf("look at %s: %w", k.tenant, err)
 	}
-	return d.GetGroup(), nil
+	return d.Group, nil
+}
+
+// leaderOf returns the group that decides a key, and the node that leads it: there may be
+// none for a moment.
+func (a *arena) leaderOf(ctx context.Context, k key) (group uint32, leader *fleet.Node, err error) {
+	if group, err = a.groupOf(ctx, k); err != nil {
+		return 0, nil, err
+	}
+	for range 20 {
+		if leader, err = a.fleet.Leader(ctx, group); err == nil || pause(ctx, 100*time.Millisecond) != nil {
+			break
+		}
+	}
+	return group, leader, err
 }
 
 // probes returns one key of each group under a plan.

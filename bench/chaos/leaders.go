@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,15 @@ func sameLeaders(l layout) bool {
 	return true
 }
 
+// change is a change of a group's leader.
+type change struct {
+	at    time.Duration // since the arena began: the new leader's first answer
+	group uint32
+}
+
 // changesOfLeader returns when each term of a group after the one it was in was first
 // seen in an answer, in order. Only leaders answer, so each is a change of leader.
-func changesOfLeader(before map[uint32]uint64, recs []record) []time.Duration {
+func changesOfLeader(before map[uint32]uint64, recs []record) (changes []change) {
 	type term struct {
 		group uint32
 		term  uint64
@@ -71,15 +78,19 @@ func changesOfLeader(before map[uint32]uint64, recs []record) []time.Duration {
 			seen[key] = r.ret
 		}
 	}
-	return slices.Sorted(maps.Values(seen))
+	for t, at := range seen {
+		changes = append(changes, change{at, t.group})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	return changes
 }
 
-// mostWithin is the largest number of times, in order, that any span of so long holds.
-func mostWithin(at []time.Duration, span time.Duration) (most int) {
-	for i, from := range at {
+// mostWithin is the largest number of changes, in order, that any span of so long holds.
+func mostWithin(changes []change, span time.Duration) (most int) {
+	for i, from := range changes {
 		n := 0
-		for _, t := range at[i:] {
-			if t-from < span {
+		for _, c := range changes[i:] {
+			if c.at-from.at < span {
 				n++
 			}
 		}

@@ -23,8 +23,8 @@ func TestChangesOfLeaderAreCountedByTerms(t *testing.T) {
 		{ret: 41, err: errors.New("deadline")},
 	}
 	changes := changesOfLeader(map[uint32]uint64{1: 2, 2: 3}, recs)
-	if want := []time.Duration{18, 30}; !slices.Equal(changes, want) {
-		t.Errorf("changes at %v, want %v", changes, want)
+	if want := []change{{18, 1}, {30, 1}}; !slices.Equal(changes, want) {
+		t.Errorf("changes %v, want %v", changes, want)
 	}
 	if changes := changesOfLeader(map[uint32]uint64{1: 1, 2: 3}, recs); len(changes) != 3 {
 		t.Errorf("a change before the first answer: %v", changes)

@@ -168,11 +168,7 @@ func (d *duplicates) killUntil(ctx context.Context, done <-chan struct{}) (kills
 		case <-ctx.Done():
 			return kills, ctx.Err()
 		}
-		group, err := d.a.groupOf(ctx, d.keys[kills%duplicateKeys])
-		if err != nil {
-			return kills, err
-		}
-		node, err := d.a.fleet.Leader(ctx, group)
+		_, node, err := d.a.leaderOf(ctx, d.keys[kills%duplicateKeys])
 		if err != nil {
 			return kills, err
 		}

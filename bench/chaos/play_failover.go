@@ -107,11 +107,7 @@ func (a *arena) refillOverKills(ctx context.Context, where string) error {
 
 // killLeaderOf kills the leader of a key's group and returns its name.
 func (a *arena) killLeaderOf(ctx context.Context, k key) (string, error) {
-	group, err := a.groupOf(ctx, k)
-	if err != nil {
-		return "", err
-	}
-	leader, err := a.fleet.Leader(ctx, group)
+	_, leader, err := a.leaderOf(ctx, k)
 	if err != nil {
 		return "", err
 	}

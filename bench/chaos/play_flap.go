@@ -83,7 +83,7 @@ func (a *arena) flap(ctx context.Context, round int, kind flapping, x, y string)
 	for _, recs := range t.load.recs {
 		all = append(all, recs...)
 	}
-	changes := slices.DeleteFunc(changesOfLeader(before.terms, all), func(t time.Duration) bool { return t > until })
+	changes := slices.DeleteFunc(changesOfLeader(before.terms, all), func(c change) bool { return c.at > until })
 	if most := allowed(kind, lasts); len(changes) > most {
 		a.report.violate(where, fmt.Sprintf("%d changes of leader in %v, at %v, want at most %d", len(changes), lasts, changes, most))
 	}

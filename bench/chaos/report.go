@@ -26,6 +26,7 @@ type report struct {
 	Seconds    float64  `json:"seconds"`
 	Rounds     int      `json:"rounds"` // that tested the promise
 	Figures    []figure `json:"figures"`
+	Blows      []row    `json:"blows,omitempty"` // of a series of faults
 	Violations []string `json:"violations,omitempty"`
 	Doubts     []string `json:"doubts,omitempty"` // why a round tested nothing
 	Err        string   `json:"error,omitempty"`
@@ -114,6 +115,9 @@ func write(w io.Writer, format string, reports []*report) error {
 		return err
 	}
 	for _, r := range reports {
+		if err := writeRows(w, r.Blows); err != nil {
+			return err
+		}
 		writeDetails(w, r)
 	}
 	return nil

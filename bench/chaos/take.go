@@ -17,7 +17,7 @@ func newLibrary(addrs []string) (library, error) {
 }
 
 func (l library) take(ctx context.Context, k key, cost int64) (client.Decision, error) {
-	return l.Decide(ctx, client.Request{Tenant: k.tenant, Plan: k.plan, Cost: cost, Witness: true})
+	return l.Decide(ctx, client.Request{Tenant: k.tenant, Plan: k.plan, Cost: cost, Look: cost == 0, Witness: true})
 }
 
 func (l library) close() { _ = l.Close() }

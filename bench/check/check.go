@@ -93,6 +93,7 @@ func Checkers() []Checker {
 		{"time", Time},
 		{"kept", Kept},
 		{"majority", Majority},
+		{"epochs", Epochs},
 		{"replay", Replay},
 		{"linear", Linear},
 	}

@@ -164,3 +164,30 @@ func TestOneRepetitionHidesNoOther(t *testing.T) {
 		t.Errorf("%d answers, of which %d repetitions, make %v", len(w.ops), repetitions, lives)
 	}
 }
+
+// TestSalvagedSlotGoesOnWhereItWas: the first entry of a new epoch may have the very
+// slot time of the last of the old one, and a repetition of what that one charged says
+// nothing of a bucket that counts as used since.
+func TestSalvagedSlotGoesOnWhereItWas(t *testing.T) {
+	limit := frozenLimit(150)
+	year := time.Duration(limit.Window)
+	at := func(call time.Duration, epoch uint32, index uint64, slot time.Duration) Op {
+		return Op{Kind: Take, Bucket: "z", Cost: 1, Version: 1, Capacity: 150, Call: call, Return: call + time.Millisecond, Witness: Witness{
+			Group: 1, Epoch: epoch, Term: 2, Index: index, Position: 1, SlotTime: slot,
+		}}
+	}
+	first := at(time.Second, 1, 10, time.Second)
+	first.Outcome, first.Passed, first.Remaining, first.ResetAfter = Admitted, true, 149, year
+	unknown := Op{Kind: Take, Bucket: "z", ID: "lost", Cost: 1, Call: 2 * time.Second, Return: Forever, Outcome: Unknown}
+	denied := at(9*time.Second, 2, 7, 2*time.Second)
+	denied.Outcome, denied.RetryAfter, denied.ResetAfter = Denied, year, 150*year
+	repeated := at(10*time.Second, 2, 8, 2*time.Second)
+	repeated.Outcome, repeated.Passed, repeated.ID, repeated.Remaining, repeated.Witness.Repeated = Admitted, true, "lost", 148, true
+	s := &Setup{
+		Limits: map[string]Limit{"z": limit}, OnLoss: map[string]bucket.Loss{"another": bucket.LossSalvage},
+		Losses: []Loss{{1, 2, Span{3 * time.Second, 8 * time.Second}}},
+	}
+	for _, f := range Replay(s, []Op{first, unknown, denied, repeated}).Findings {
+		t.Error(f.Explain())
+	}
+}

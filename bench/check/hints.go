@@ -8,14 +8,14 @@ import "github.com/ringlimit/ringlimit/bucket"
 // after its retry_after, is admitted.
 //
 // Replay knows exactly what the numbers have to be; this needs no witness. Buckets
-// whose charges may be undone are judged by the range only. Cost: n log n.
+// whose charges may be undone, and all where clocks are set (Setup.Bent), are judged by the range only. Cost: n log n.
 func Hints(s *Setup, ops []Op) Verdict {
 	s = s.knowing(ops)
 	undone := set(s.Spread)
 	return each("hints", ops, func(v *Verdict, name string, ops []Op) {
 		ranges(v, name, ops)
 		l, ok := s.steady(name)
-		if !ok || undone[name] {
+		if !ok || undone[name] || s.Bent {
 			return
 		}
 		if l.Algorithm == bucket.TokenBucket || l.Algorithm == bucket.LeakyBucket {

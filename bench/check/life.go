@@ -19,6 +19,7 @@ type life struct {
 	ops    []Op
 	begins beginning
 	from   time.Duration // beginsLost: when the loss had not yet been
+	open   uint64        // tokens that may have been taken at its first moment, and are not in ops
 }
 
 // mayKnow says whether a life may repeat answers of the one before.
@@ -44,7 +45,7 @@ func (s *Setup) lives(ops []Op) (out []life) {
 		p := &parts[i]
 		switch begins, from := s.between(last, p); {
 		case last == nil, begins != beginsFresh:
-			out = append(out, life{slices.Clone(p.ops), begins, from})
+			out = append(out, life{ops: slices.Clone(p.ops), begins: begins, from: from})
 		default:
 			l := &out[len(out)-1]
 			l.ops = append(l.ops, p.ops...)

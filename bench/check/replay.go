@@ -32,7 +32,8 @@ func Replay(s *Setup, ops []Op) Verdict {
 		r := &replay{s: s, v: v, name: name, limit: l, hidden: hidden(s, name, ops)}
 		lives := sequence(s, ops)
 		for i := range lives {
-			if r.begins = &lives[i]; !r.life(lives[i].ops) {
+			r.begins = &lives[i]
+			if r.taken += lives[i].open; !r.life(lives[i].ops) {
 				return
 			}
 		}

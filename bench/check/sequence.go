@@ -23,7 +23,7 @@ func sequence(s *Setup, ops []Op) []life {
 	for i := range lives {
 		committed, peeks := parted(onceEach(lives[i].ops))
 		if lives[i].mayKnow(s) {
-			committed = sinceFirst(committed)
+			committed, lives[i].open = sinceFirst(committed)
 		}
 		lives[i].ops = merge(committed, peeks)
 	}
@@ -31,13 +31,23 @@ func sequence(s *Setup, ops []Op) []life {
 }
 
 // sinceFirst leaves out repetitions of what may have been charged before the first
-// answer that was decided here; ops are in order of slot time.
-func sinceFirst(ops []Op) []Op {
+// answer that was decided here. Those of its very moment may be of either side, because
+// a salvaged slot goes on where it was: open is what they cost.
+func sinceFirst(ops []Op) (kept []Op, open uint64) {
 	n := slices.IndexFunc(ops, func(o Op) bool { return !o.Witness.Repeated })
 	if n < 0 {
-		return nil
+		return nil, 0
 	}
-	return ops[n:]
+	begun := ops[n].Witness.SlotTime
+	for i := range ops {
+		switch o := &ops[i]; {
+		case !o.Witness.Repeated || o.Witness.SlotTime > begun:
+			kept = append(kept, *o)
+		case o.Witness.SlotTime == begun && o.charged():
+			open += o.Cost
+		}
+	}
+	return kept, open
 }
 
 // onceEach leaves out repetitions of what was answered itself, or repeated before.

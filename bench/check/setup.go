@@ -51,10 +51,12 @@ type Setup struct {
 	Silences   []Silence
 	Given      []Given
 	Losses     []Loss                 // new epochs of groups, beside those that answers show
+	Memory     *Memory                // who held the state of groups and lost it; nil: not known
 	OnLoss     map[string]bucket.Loss // what buckets count as after a loss, by name; not listed: LossEmpty
 	Still      bool                   // no slot moves from one group to another
 	Spread     []string               // buckets that share requests with buckets of other groups: what another group denies is given back a moment later
 	Exactly    []string               // buckets whose takes were retried until definite, and asked for more than there is: exactly their capacity is admitted
+	Bent       bool                   // clocks of nodes were set wrong: slot time is not held against the checker's clock
 	Drift      float64                // how much faster or slower than the checker's a node's clock may run; 0: DefaultDrift
 	LostTime   time.Duration          // that one fault may cost a bucket in refill; 0: DefaultLostTime
 	Search     time.Duration          // bounds Linear for each bucket; 0: DefaultSearch

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
@@ -49,7 +51,7 @@ func (c *churn) Stop(ctx context.Context) error {
 		return err
 	}
 	defer c.w.release(nodes...)
-	if c.w.intn(2) == 0 && c.w.mayEmpty(nodes[0].Name) {
+	if c.w.intn(2) == 0 && c.w.mayEmpty(nodes[0]) {
 		return c.remove(ctx, nodes[0])
 	}
 	return c.drain(ctx, nodes[0])
@@ -59,15 +61,36 @@ func (c *churn) drain(ctx context.Context, n *fleet.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, drainedIn)
 	defer cancel()
 	c.w.count("drained nodes")
-	code, out, err := c.w.Fleet.Command(ctx, "drain", n.Name)
-	if err != nil || code != 0 {
-		return fmt.Errorf("rlnode drain %s: exit code %d (%w): %.300s", n.Name, code, err, out)
+	if err := c.told(ctx, "drain", n, func() bool { return n.Ended(time.Millisecond) == nil }); err != nil {
+		return err
 	}
-	if err := n.Ended(stopIn); err != nil {
-		return errors.Join(err, n.Kill())
+	if n.PID() != 0 {
+		if err := n.Ended(stopIn); err != nil {
+			return errors.Join(err, n.Kill())
+		}
 	}
 	c.w.Fleet.Forget(n)
 	return nil
+}
+
+// forgot says whether the cluster knows a node no more.
+func (w *World) forgot(ctx context.Context, name string) bool {
+	st, err := w.Fleet.Status(ctx)
+	return err == nil && !slices.ContainsFunc(st.GetNodes(), func(n *pb.NodeStatus) bool { return n.GetName() == name })
+}
+
+// told gives a command about a node until it is obeyed, or done says that it was: its outcome
+// may be unknown when the control group changes its leader.
+func (c *churn) told(ctx context.Context, command string, n *fleet.Node, done func() bool) error {
+	for {
+		code, out, err := c.w.Fleet.Command(ctx, command, n.Name)
+		if err == nil && code == 0 || done() {
+			return nil
+		}
+		if !wait(ctx, 300*time.Millisecond) {
+			return errors.Join(fmt.Errorf("rlnode %s %s: exit code %d: %.300s", command, n.Name, code, out), err)
+		}
+	}
 }
 
 // remove is refused while links to the node may still be up.
@@ -78,14 +101,9 @@ func (c *churn) remove(ctx context.Context, n *fleet.Node) error {
 	if err := n.Kill(); err != nil {
 		return err
 	}
-	for {
-		code, out, err := c.w.Fleet.Command(ctx, "remove", n.Name)
-		if err == nil && code == 0 {
-			c.w.Fleet.Forget(n)
-			return nil
-		}
-		if !wait(ctx, 300*time.Millisecond) {
-			return fmt.Errorf("rlnode remove %s: exit code %d (%w): %.300s", n.Name, code, err, out)
-		}
+	if err := c.told(ctx, "remove", n, func() bool { return c.w.forgot(ctx, n.Name) }); err != nil {
+		return err
 	}
+	c.w.Fleet.Forget(n)
+	return nil
 }

@@ -21,7 +21,7 @@ func (o *offset) Start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !o.w.mayEmpty(nodes[0].Name) {
+	if !o.w.mayEmpty(nodes[0]) {
 		o.w.release(nodes...)
 		return "", ErrNotNow
 	}
@@ -43,12 +43,15 @@ func (o *offset) Stop(ctx context.Context) error {
 		return nil
 	}
 	defer o.w.release(o.node)
-	if err := o.w.Whole(ctx, HealIn); err != nil {
-		o.node.Around()
-		return nil // Healed will say so
+	for {
+		if err := o.w.Whole(ctx, HealIn); err != nil {
+			o.node.Around()
+			return nil // Healed will say so
+		}
+		if o.w.mayEmpty(o.node) {
+			return o.again()
+		}
 	}
-	o.w.mayEmpty(o.node.Name)
-	return o.again()
 }
 
 // bent is a node whose group time goes wrong.

@@ -17,7 +17,7 @@ func (d *diskFull) Start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !d.w.mayEmpty(nodes[0].Name) { // a node that cannot write may end itself
+	if !d.w.mayEmpty(nodes[0]) { // a node that cannot write may end itself
 		d.w.release(nodes...)
 		return "", ErrNotNow
 	}
@@ -35,5 +35,6 @@ func (d *diskFull) Stop(context.Context) error {
 	if err := d.w.Fleet.FreeDisk(d.node); err != nil {
 		return err
 	}
+	defer d.w.spared(d.node)
 	return d.node.StartIfEnded()
 }

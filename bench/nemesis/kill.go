@@ -72,7 +72,7 @@ func (k *kill) kill(name string) error {
 	if err != nil {
 		return err
 	}
-	if !k.w.mayEmpty(nodes[0].Name) {
+	if !k.w.mayEmpty(nodes[0]) {
 		k.w.release(nodes...)
 		return ErrNotNow
 	}

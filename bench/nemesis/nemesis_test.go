@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
@@ -41,25 +42,44 @@ func TestPartitionPlans(t *testing.T) {
 	}
 }
 
-// TestNothingIsEmptiedBesideAnEmptyNode, until the cluster was seen whole.
+// TestNothingIsEmptiedBesideAnEmptyNode, until the cluster was seen whole after that node
+// had been started anew.
 func TestNothingIsEmptiedBesideAnEmptyNode(t *testing.T) {
-	w := NewWorld(&fleet.Fleet{}, 0, rand.New(rand.NewPCG(1, 1)))
+	a, b := &fleet.Node{Name: "a"}, &fleet.Node{Name: "b"}
+	f := &fleet.Fleet{Nodes: []*fleet.Node{a, b}}
+	w := worldOf(f)
 	for range 2 { // also again
-		if !w.mayEmpty("a") {
+		if !w.mayEmpty(a) {
 			t.Error("a may not be emptied, though no other node is empty")
 		}
 	}
-	if w.mayEmpty("b") {
+	if w.mayEmpty(b) {
 		t.Error("b may be emptied while a may be without its memory")
 	}
-	clear(w.empty)
-	if !w.mayEmpty("b") {
+	if names := w.renewed(); names != nil {
+		t.Errorf("%v are renewed, though nothing runs", names)
+	}
+	f.Forget(a) // removed: what it had is made anew elsewhere
+	if names := w.renewed(); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("%v are renewed", names)
+	}
+	w.regained([]string{"a"}, 2*time.Second)
+	if !w.mayEmpty(b) {
 		t.Error("b may not be emptied after all was whole")
+	}
+	w.wipe([]*fleet.Node{a, b})
+	if open := w.Memory().Open(); len(open) != 2 {
+		t.Errorf("%v are empty, want both", open)
 	}
 }
 
+// worldOf is a world in which it is one second.
+func worldOf(f *fleet.Fleet) *World {
+	return NewWorld(f, Cuts, rand.New(rand.NewPCG(1, 1)), func() time.Duration { return time.Second })
+}
+
 func TestNobodyIsClaimedWithoutARunningNode(t *testing.T) {
-	w := NewWorld(&fleet.Fleet{Nodes: []*fleet.Node{{Name: "a"}}}, 0, rand.New(rand.NewPCG(1, 1)))
+	w := worldOf(&fleet.Fleet{Nodes: []*fleet.Node{{Name: "a"}}})
 	if _, err := w.claim(1, "a"); !errors.Is(err, ErrNotNow) {
 		t.Errorf("error %v, want ErrNotNow", err)
 	}
@@ -68,7 +88,7 @@ func TestNobodyIsClaimedWithoutARunningNode(t *testing.T) {
 // TestKindsAreNamedOnce and can be found; what a machine lacks leaves them out.
 func TestKindsAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
-	w := NewWorld(&fleet.Fleet{}, Cuts, rand.New(rand.NewPCG(1, 1)))
+	w := worldOf(&fleet.Fleet{})
 	w.nodes = 3
 	for _, k := range Kinds {
 		if seen[k.Name] || k.Does == "" || k.New == nil {

@@ -25,7 +25,7 @@ func (r *restart) Start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !r.w.mayEmpty(nodes[0].Name) {
+	if !r.w.mayEmpty(nodes[0]) {
 		r.w.release(nodes...)
 		return "", ErrNotNow
 	}
@@ -42,7 +42,7 @@ func (r *restart) Start(ctx context.Context) (string, error) {
 			if r.w.Whole(ctx, HealIn) != nil || !wait(ctx, time.Second) {
 				return nil
 			}
-			if !r.w.mayEmpty(r.node.Name) {
+			if !r.w.mayEmpty(r.node) {
 				return nil
 			}
 		}

@@ -17,7 +17,7 @@ func (d *dead) Start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !d.w.mayEmpty(nodes[0].Name) {
+	if !d.w.mayEmpty(nodes[0]) {
 		d.w.release(nodes...)
 		return "", ErrNotNow
 	}

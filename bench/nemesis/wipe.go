@@ -26,6 +26,7 @@ func (l *wipe) Start(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	l.w.wipe(nodes)
 	begun := time.Now()
 	for _, node := range nodes {
 		if err := node.KillNow(); err != nil {

@@ -2,12 +2,12 @@ package nemesis
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/ringlimit/ringlimit/bench/check"
 	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
@@ -21,15 +21,18 @@ type World struct {
 	mu      sync.Mutex      // guards what follows
 	rand    *rand.Rand      //
 	claimed map[string]bool // nodes that a nemesis works on
-	empty   map[string]bool // nodes that lost their memory and have perhaps not got it back
 	counts  map[string]int  // of what was done, by name
+	empty   map[string]int  // nodes that lost their memory and have perhaps not got it back: the process that had it
+	memory  *check.Memory   // the same, for a checker
+	now     func() time.Duration
 }
 
-// NewWorld is about a running cluster. r decides all that is left to chance.
-func NewWorld(f *fleet.Fleet, has Needs, r *rand.Rand) *World {
+// NewWorld is about a running cluster. r decides all that is left to chance, now is the
+// time of the history that is judged.
+func NewWorld(f *fleet.Fleet, has Needs, r *rand.Rand, now func() time.Duration) *World {
 	return &World{
-		Fleet: f, has: has, nodes: len(f.Nodes), rand: r,
-		claimed: map[string]bool{}, empty: map[string]bool{}, counts: map[string]int{},
+		Fleet: f, has: has, nodes: len(f.Nodes), rand: r, now: now,
+		claimed: map[string]bool{}, counts: map[string]int{}, empty: map[string]int{}, memory: &check.Memory{},
 	}
 }
 
@@ -102,34 +105,6 @@ func (w *World) release(nodes ...*fleet.Node) {
 	for _, n := range nodes {
 		delete(w.claimed, n.Name)
 	}
-}
-
-// mayEmpty says that a node is about to lose its memory; false: another one has, and
-// nobody has seen the cluster whole since, so that this one may hold the last copy
-// but one of something.
-func (w *World) mayEmpty(name string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for other := range w.empty {
-		if other != name {
-			return false
-		}
-	}
-	w.empty[name] = true
-	return true
-}
-
-// Whole waits until every node calls the cluster healthy.
-func (w *World) Whole(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	if _, err := w.Fleet.WaitHealthy(ctx); err != nil {
-		return fmt.Errorf("the cluster is not whole %v after the fault: %w", within, err)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.empty)
-	return nil
 }
 
 // leading names the node that leads most groups, "" if nobody says.

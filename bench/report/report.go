@@ -53,8 +53,8 @@ type Act struct {
 	Requests []Request `json:"-"` // Finish makes the figures of them
 }
 
-// Fault is one thing that was broken. From Stop on it was put back; at Healed
-// nothing was left of it.
+// Fault is one thing that was broken. At To all was put back that it had changed itself; at
+// Healed nothing was left of it.
 type Fault struct {
 	Name   string        `json:"name"`
 	What   string        `json:"what"`

@@ -8,10 +8,10 @@
 //
 // All of it is tests, because a bubble is one. How it is laid out: plan (a seed as a
 // list of decisions, pure); world, lives, seams and status (the nodes); nemesis, cuts,
-// links and members (what breaks); wire (requests between nodes that come twice and
-// late); work, works, ask and change (what is asked, and the history); judge (what must
-// hold); seeds (many of them, and what to do with one that fails); liveness (one fault
-// that stays).
+// links, members and sequences (what breaks); wire (requests between nodes that come
+// twice and late); work, works, ask, heir and change (what is asked, and the history);
+// judge (what must hold); seeds (many of them, and what to do with one that fails);
+// liveness (one fault that stays); narrow (given faults under given loads).
 //
 // Runs of one seed are alike and not the same: the runtime picks among ready cases of
 // a select at random. A seed that fails is run again a few times, to say how often it

@@ -18,6 +18,7 @@ const (
 	servesWithin = 20 * time.Second        // after everything has healed; 12 s of it are raft's back-off
 	healsWithin  = 60 * time.Second        // until every group is whole, and one cluster
 	movesWithin  = 3 * time.Minute         // where nodes came or went
+	restsWithin  = 15 * time.Second        // until what faults and load have left behind has ended
 	lostTime     = 1300 * time.Millisecond // one replication delay: what a cut holds back comes after it, until a link counts as broken, at 1 s
 	search       = 50 * time.Millisecond   // of real time for each bucket: many seeds find what one long search would
 )
@@ -37,6 +38,7 @@ type outcome struct {
 	virtual  time.Duration
 	real     time.Duration
 	doubles  int64
+	installs uint64 // snapshots of groups
 	trace    *trace
 	history  []check.Op
 }
@@ -67,18 +69,16 @@ func run(t *testing.T, p *plan) *outcome {
 			o.fail("the cluster does not begin: %v", err)
 			return
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(time.Second)
 		before = sample()
 		k = w.newWork()
 		w.during(o, k)
 		seen = w.settle(o, k)
-		k.end()
-		if err := k.learn(); err != nil {
-			o.fail("the versions of the changed policy: %v", err)
+		if !p.members() {
+			after = rested(before)
 		}
-		time.Sleep(15 * time.Second)
-		after = sample()
-		o.doubles = w.doubles.Load()
+		o.doubles, o.installs = w.doubles.Load(), w.counts.SnapshotsReceived.Load()
+		w.trace.note("%d snapshots of groups were installed", o.installs)
 	})
 	if k == nil {
 		return o
@@ -86,12 +86,22 @@ func run(t *testing.T, p *plan) *outcome {
 	k.setup.Search = search
 	k.setup.LostTime = max(k.setup.LostTime, lostTime)
 	verdicts := append(check.All(&k.setup, k.ops), check.Replicas(seen), check.Void(&k.setup, k.ops))
-	if !p.members() {
+	if after != nil {
 		verdicts = append(verdicts, check.Resources(before, after, check.DefaultSlack))
 	}
 	o.judge(k, verdicts)
 	o.real = time.Since(begun)
 	return o
+}
+
+// rested waits until no more goroutines run than before, and says how many do.
+func rested(before []check.Sample) (after []check.Sample) {
+	for begun := time.Now(); time.Since(begun) < restsWithin; time.Sleep(200 * time.Millisecond) {
+		if after = sample(); len(check.Resources(before, after, check.DefaultSlack).Findings) == 0 {
+			break
+		}
+	}
+	return after
 }
 
 // sample counts the goroutines of this process, which is all nodes.
@@ -105,7 +115,7 @@ func (w *world) during(o *outcome, k *work) {
 	done := make(chan struct{}, 2)
 	go func() { w.leaders(stop); done <- struct{}{} }()
 	go func() {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(w.plan.join)
 		w.grow()
 		if w.plan.drain {
 			w.shrink()
@@ -144,14 +154,18 @@ func (w *world) settle(o *outcome, k *work) (seen []check.Replica) {
 			k.setup.Silences = append(k.setup.Silences, check.Silence{Group: g.Id, Span: q})
 		}
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second) // what broke last has been met by requests, and so has its end
 	k.use()
-	for range 40 {
-		seen = append(seen, w.replicas()...)
+	k.end()
+	if err := k.learn(); err != nil {
+		o.fail("the versions of the changed policy: %v", err)
+	}
+	for range 20 {
 		time.Sleep(50 * time.Millisecond)
+		seen = append(seen, w.replicas()...)
 	}
 	w.losses(w.status())
-	k.setup.Losses, k.setup.Still = w.lost, !w.plan.members()
+	k.setup.Losses, k.setup.Still, k.setup.Memory = w.lost, !w.plan.members(), &w.memory
 	o.epochs = len(w.lost) > 0
 	return seen
 }

@@ -64,6 +64,7 @@ func (w *world) follow(ctx context.Context, x *node) {
 	mine := w.nodes[x.name] == x
 	if mine {
 		delete(w.nodes, x.name)
+		w.forgets(x.name)
 		w.busy[x.name] = true
 		w.gone[x.name] = w.gone[x.name] || err == nil // it was drained
 	}
@@ -101,6 +102,7 @@ func (w *world) take(name string) *node {
 	x := w.nodes[name]
 	if x != nil {
 		delete(w.nodes, name)
+		w.forgets(name)
 		w.busy[name] = true
 	}
 	return x

@@ -76,6 +76,14 @@ var nemeses = map[string]func(*world, breakage){
 		w.doubling.extend(w.now() + b.last)
 		time.Sleep(b.last)
 	},
+	"amnesia":      (*world).amnesia,
+	"newborn":      (*world).newborn,
+	"bounce":       (*world).bounce,
+	"late-replies": (*world).lateReplies,
+	"gap": func(w *world, b breakage) {
+		b.last = 1200*time.Millisecond + b.last/4
+		w.shatter(b)
+	},
 }
 
 // play runs the rounds of the plan and returns when all is healed.

@@ -19,6 +19,13 @@ type plan struct {
 	offset []time.Duration
 	works  []string
 	rounds []round
+
+	groups  int           // of the cluster; 0: one per node
+	join    time.Duration // since the cluster began, when the later nodes join
+	logs    int           // bytes of a group's log; 0: so many that nobody needs a snapshot
+	control int           // entries of the control log, behind a snapshot; 0: no snapshot
+	losses  bool          // there are policies that count as full, or are salvaged, after a loss
+	saves   time.Duration // between two checkpoints, to salvage from; 0: none
 }
 
 // round is some faults that overlap.
@@ -53,6 +60,18 @@ func (p *plan) String() string {
 	}
 	if p.remove {
 		b.WriteString(", one is removed")
+	}
+	if p.groups > 0 {
+		fmt.Fprintf(&b, ", %d groups", p.groups)
+	}
+	if p.logs > 0 {
+		fmt.Fprintf(&b, ", logs of %d bytes", p.logs)
+	}
+	if p.control > 0 {
+		fmt.Fprintf(&b, ", a control log of %d entries", p.control)
+	}
+	if p.losses {
+		fmt.Fprintf(&b, ", policies of each on_state_loss, checkpoints every %v", p.saves)
 	}
 	fmt.Fprintf(&b, "; links %v; clocks %v ppm; %s", p.delay, p.drift, strings.Join(p.works, " "))
 	for _, r := range p.rounds {
@@ -94,9 +113,15 @@ var most = []struct {
 	{"hung-store", 6 * time.Second},
 	{"full-disk", 8 * time.Second},
 	{"copies", 8 * time.Second},
+	{"amnesia", 2 * time.Second},
+	{"newborn", 2 * time.Second},
+	{"late-replies", 2 * time.Second},
+	{"bounce", 2 * time.Second},
+	{"gap", 2 * time.Second},
 }
 
-// allWorks are the kinds of load; the first two are always on.
+// allWorks are the kinds of load; the first two are always on. Beside them are the
+// losses, where there are policies for them, and now and then again and stare.
 var allWorks = []string{"frozen", "refill", "patient", "copies", "pair", "permits", "changed", "looks"}
 
 // newPlan is the plan of a seed: of one seed always the same.
@@ -119,19 +144,51 @@ func newPlan(seed uint64) *plan {
 		p.offset = append(p.offset, time.Duration(r.Int64N(int64(1000*time.Hour))))
 	}
 	p.works = append(p.works, allWorks[:2]...)
-	for _, w := range allWorks[2:] {
-		if r.IntN(3) > 0 {
-			p.works = append(p.works, w)
-		}
+	for _, i := range r.Perm(len(allWorks) - 2)[:2+r.IntN(4)] {
+		p.works = append(p.works, allWorks[2+i])
 	}
 	for range 1 + r.IntN(3) {
 		p.rounds = append(p.rounds, newRound(r))
 	}
+	p.vary(rand.New(rand.NewPCG(seed, 0x76617279)))
 	return p
 }
 
+// vary decides what kind of cluster it is.
+func (p *plan) vary(r *rand.Rand) {
+	p.join = time.Duration(r.Int64N(int64(4 * time.Second)))
+	if r.IntN(3) > 0 {
+		p.groups = 1 + r.IntN(p.nodes)
+	}
+	if r.IntN(2) == 0 {
+		p.logs = 4<<10 + r.IntN(12<<10)
+	}
+	if r.IntN(2) == 0 {
+		p.control = 4 + r.IntN(28)
+	}
+	for _, rare := range []struct {
+		work string
+		one  int // of so many
+	}{{"again", 8}, {"stare", 24}} {
+		if r.IntN(rare.one) == 0 {
+			p.works = append(p.works, rare.work)
+		}
+	}
+	if r.IntN(3) > 0 {
+		return
+	}
+	p.losses, p.works = true, append(p.works, "losses")
+	if r.IntN(2) == 0 {
+		p.saves = time.Duration(1+r.IntN(3)) * time.Second
+	}
+	last := &p.rounds[len(p.rounds)-1].faults[0]
+	if r.IntN(2) == 0 { // else a loss is left to chance
+		last.kind, last.last = []string{"kill-two", "kill-all"}[r.IntN(2)], 200*time.Millisecond+time.Duration(r.Int64N(int64(4*time.Second)))
+	}
+}
+
 func newRound(r *rand.Rand) round {
-	o := round{pause: time.Second + time.Duration(r.Int64N(int64(3*time.Second)))}
+	o := round{pause: 500*time.Millisecond + time.Duration(r.Int64N(int64(2*time.Second)))}
 	for range []int{1, 1, 1, 2, 2, 3}[r.IntN(6)] {
 		m := most[r.IntN(len(most))]
 		o.faults = append(o.faults, breakage{

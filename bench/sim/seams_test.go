@@ -44,6 +44,7 @@ func (w *world) seams(i int, name string) cluster.Seams {
 			}
 			return nil
 		},
+		LogBytes: w.plan.logs, ControlEntries: w.plan.control, Counts: &w.counts,
 	}
 }
 

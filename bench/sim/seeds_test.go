@@ -46,6 +46,7 @@ func TestSeeds(t *testing.T) {
 		total.unknown += o.unknown
 		total.virtual += o.virtual
 		total.doubles += o.doubles
+		total.installs += o.installs
 		if o.epochs {
 			epochs++
 		}
@@ -58,11 +59,14 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	took := time.Since(begun)
-	fmt.Printf("%d seeds in %v (%.0f a minute, %.0f times real time): %d operations, %d admitted, %d unknown, %d requests between nodes doubled, %d runs with new epochs, %d void, %d failed\n",
+	fmt.Printf("%d seeds in %v (%.0f a minute, %.0f times real time): %d operations, %d admitted, %d unknown, %d requests between nodes doubled, %d snapshots installed, %d runs with new epochs, %d void, %d failed\n",
 		ran, took.Round(time.Millisecond), float64(ran)/took.Minutes(), total.virtual.Seconds()/took.Seconds(),
-		total.ops, total.admitted, total.unknown, total.doubles, epochs, void, failed)
+		total.ops, total.admitted, total.unknown, total.doubles, total.installs, epochs, void, failed)
 	if void > 1 && 100*void > mostVoid*ran {
 		t.Errorf("%d of %d runs prove nothing", void, ran)
+	}
+	if ran >= 20 && total.installs == 0 {
+		t.Errorf("no snapshot was installed in %d runs", ran)
 	}
 }
 
@@ -110,7 +114,7 @@ func (o *outcome) write(t *testing.T) string {
 
 // TestPlanIsOfItsSeedAlone: a seed that is printed must be worth printing.
 func TestPlanIsOfItsSeedAlone(t *testing.T) {
-	kinds := make(map[string]bool)
+	kinds, loads := make(map[string]bool), make(map[string]bool)
 	for seed := range uint64(300) {
 		p := newPlan(seed)
 		if again := newPlan(seed); p.String() != again.String() {
@@ -121,10 +125,18 @@ func TestPlanIsOfItsSeedAlone(t *testing.T) {
 				kinds[b.kind] = true
 			}
 		}
+		for _, w := range p.works {
+			loads[w] = true
+		}
 	}
 	for kind := range nemeses {
 		if !kinds[kind] {
 			t.Errorf("no seed has a %s", kind)
+		}
+	}
+	for work := range works {
+		if !loads[work] {
+			t.Errorf("no seed asks for %s", work)
 		}
 	}
 }

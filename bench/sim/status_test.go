@@ -51,11 +51,15 @@ func (w *world) unhealthy() error {
 
 // eventually waits until f finds nothing wrong, and returns how long that took.
 func (w *world) eventually(within time.Duration, f func() error) (time.Duration, error) {
-	begun := time.Now()
+	begun, last := time.Now(), ""
 	for {
 		err := f()
 		if err == nil {
 			return time.Since(begun), nil
+		}
+		if why := err.Error(); why != last {
+			w.trace.note("not yet: %s", why)
+			last = why
 		}
 		if time.Since(begun) > within {
 			return within, fmt.Errorf("not within %v: %w", within, err)
@@ -64,10 +68,11 @@ func (w *world) eventually(within time.Duration, f func() error) (time.Duration,
 	}
 }
 
-// losses notes the epochs of groups that r shows for the first time.
+// losses notes the epochs of groups that r shows for the first time, and their voters.
 func (w *world) losses(r *pb.StatusResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.voters(r)
 	for _, g := range r.GetGroups() {
 		for e := max(w.epochs[g.Id], 1) + 1; e <= g.Epoch; e++ {
 			w.lost = append(w.lost, check.Loss{Group: g.Id, Epoch: e, Span: check.Span{To: w.now()}})

@@ -101,6 +101,7 @@ func (w *world) leaders(stop <-chan struct{}) {
 			continue
 		}
 		w.losses(r)
+		w.remembers()
 		w.leader(last, "control", r.ControlLeader)
 		for _, g := range r.Groups {
 			w.leader(last, fmt.Sprint("group ", g.Id), fmt.Sprintf("%s, epoch %d term %d", g.Leader, g.Epoch, g.Term))

@@ -54,6 +54,12 @@ func (k *work) limit(bucket, policy string) {
 	k.setup.Limits[bucket] = p.Limit
 }
 
+// loss is what the buckets of a policy count as after a loss of the state.
+func (k *work) loss(policy string) bucket.Loss {
+	p, _ := k.w.set.Find(policy)
+	return p.OnStateLoss.Loss()
+}
+
 // exactly says moreover that all of the bucket is asked for and every request
 // retried until it has an answer.
 func (k *work) exactly(bucket, policy string) {

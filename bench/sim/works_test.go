@@ -93,4 +93,43 @@ var works = map[string]func(*work){
 			})
 		}
 	},
+	// stare: buckets that one client spends from fast, while another looks at them.
+	"stare": func(k *work) {
+		for i := range 4 {
+			name := fmt.Sprint("stare", i)
+			k.limit("frozen/"+name, "frozen")
+			k.every(0, 100*time.Millisecond, func(*rand.Rand) { k.take(0, client.Request{Tenant: name, Plan: "frozen"}, attempt) })
+			k.every(2, 20*time.Millisecond, func(*rand.Rand) { k.take(2, client.Request{Tenant: name, Plan: "frozen", Look: true}, attempt) })
+		}
+	},
+	// again: what one leader admitted is asked again of the next one, under its id and
+	// at once: before replicas that remember different ids have had a second to be
+	// compared. Nothing is asked twice of one leader, which alone would tell them apart.
+	"again": func(k *work) {
+		for i := range 6 {
+			a := &heir{k: k, tenant: fmt.Sprint("again", i), client: i % len(k.clients)}
+			k.limit("frozen/"+a.tenant, "frozen")
+			k.every(a.client, 200*time.Millisecond, a.next)
+		}
+	},
+	// losses: what counts as full after a loss of its group's state, or is salvaged, by
+	// several algorithms, of which some take units under ids.
+	"losses": func(k *work) {
+		k.setup.OnLoss = make(map[string]bucket.Loss)
+		for i, plan := range lossPlans {
+			name := fmt.Sprint(plan, "/loss", i)
+			k.limit(name, plan)
+			k.setup.OnLoss[name] = k.loss(plan)
+			k.every(i%len(k.clients), 250*time.Millisecond, func(r *rand.Rand) {
+				q := client.Request{Tenant: fmt.Sprint("loss", i), Plan: plan, Cost: int64(1 + r.IntN(2))}
+				if r.IntN(3) == 0 {
+					q.RequestID = k.id()
+				}
+				k.take(i%len(k.clients), q, attempt)
+			})
+		}
+	},
 }
+
+// lossPlans are the policies of lossFile, each the plan of its requests.
+var lossPlans = []string{"full", "full-refill", "full-window", "salvage", "salvage-refill", "salvage-window"}

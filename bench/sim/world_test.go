@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/ringlimit/ringlimit/bench/check"
 	"github.com/ringlimit/ringlimit/client"
 	"github.com/ringlimit/ringlimit/cluster"
+	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/internal/simnet"
 	"github.com/ringlimit/ringlimit/policy"
 )
@@ -36,6 +38,17 @@ policies:
   - {id: changed, match: {plan: changed}, scope: [tenant], algorithm: token_bucket, amount: 5, window: 1s, burst: 10}
 `
 
+// lossFile has the policies of plans with losses. One that is salvaged changes how
+// every slot of its cluster begins after a loss.
+const lossFile = `
+  - {id: full, match: {plan: full}, scope: [tenant], algorithm: token_bucket, amount: 1, window: 8760h, burst: 60, on_state_loss: full}
+  - {id: full-refill, match: {plan: full-refill}, scope: [tenant], algorithm: token_bucket, amount: 3, window: 1s, burst: 8, on_state_loss: full}
+  - {id: full-window, match: {plan: full-window}, scope: [tenant], algorithm: fixed_window, amount: 9, window: 2s, on_state_loss: full}
+  - {id: salvage, match: {plan: salvage}, scope: [tenant], algorithm: token_bucket, amount: 1, window: 8760h, burst: 90, on_state_loss: salvage}
+  - {id: salvage-refill, match: {plan: salvage-refill}, scope: [tenant], algorithm: leaky_bucket, amount: 3, window: 1s, burst: 8, on_state_loss: salvage}
+  - {id: salvage-window, match: {plan: salvage-window}, scope: [tenant], algorithm: sliding_window, amount: 9, window: 2s, on_state_loss: salvage}
+`
+
 // smallCluster is how many slots a cluster here has: fewer than the product's 1,024,
 // because each costs the control state and every move.
 const smallCluster = 64
@@ -51,7 +64,8 @@ type world struct {
 	switches map[string]*switches // of every node there may be; nobody changes the map
 
 	doubling doubling
-	doubles  atomic.Int64 // copies of requests between nodes
+	doubles  atomic.Int64  // copies of requests between nodes
+	counts   group.Metrics // of all replicas
 
 	mu     sync.Mutex // guards what follows
 	nodes  map[string]*node
@@ -63,6 +77,7 @@ type world struct {
 	silent []check.Span      // when no group had a majority
 	epochs map[uint32]uint32 // newest of each group that was seen
 	lost   []check.Loss      // what groups lost by new ones
+	memory check.Memory      // who held the state of groups, and lost it
 }
 
 // node is one life of a node.
@@ -79,7 +94,11 @@ var (
 )
 
 func newWorld(p *plan, dir string) *world {
-	set, err := policy.Parse("sim.yaml", []byte(policyFile))
+	file := policyFile
+	if p.losses {
+		file = strings.TrimSuffix(file, "\n") + lossFile
+	}
+	set, err := policy.Parse("sim.yaml", []byte(file))
 	if err != nil {
 		panic(err)
 	}
@@ -109,7 +128,7 @@ func (w *world) config(i int, name string, first bool) cluster.Config {
 	cfg := cluster.Config{
 		Name:     name,
 		Listen:   cluster.Addresses{GRPC: ip + ":7600", Peer: ip + ":7601", Gossip: ip + ":7602"},
-		Policies: w.set, DataDir: filepath.Join(w.dir, name), Slots: smallCluster,
+		Policies: w.set, DataDir: filepath.Join(w.dir, name), Slots: smallCluster, Groups: w.plan.groups, CheckpointInterval: w.plan.saves,
 		Network: &wire{Host: host, w: w, name: name}, GossipTransport: gossip, Logger: w.trace.logger(name), Seams: w.seams(i, name),
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,12 +71,12 @@ func (s *scene) fault(ctx, while context.Context, k nemesis.Kind, lasts time.Dur
 		fmt.Fprintf(s.cfg.Progress, "trial: %6.1f s %s: %s\n", from.Seconds(), k.Name, what)
 		s.hold(while, k, lasts)
 	}
-	stopping := s.history.now()
 	// In an interrupted trial, whose cluster ends too, only what would outlast it is
 	// put back.
 	ending, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	stopped := n.Stop(ending)
+	ended := s.history.now() // what it had to undo is part of the fault: a node that joined may be drained again
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -95,14 +96,15 @@ func (s *scene) fault(ctx, while context.Context, k nemesis.Kind, lasts time.Dur
 		}
 	}
 	to := s.history.now()
+	fmt.Fprintf(s.cfg.Progress, "trial: %6.1f s %s: over after %.1f s, healed %.1f s after that\n", to.Seconds(), k.Name, (ended - from).Seconds(), (to - ended).Seconds())
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
-	s.faults = append(s.faults, report.Fault{Name: k.Name, What: what, From: from, To: stopping, Healed: to})
+	s.faults = append(s.faults, report.Fault{Name: k.Name, What: what, From: from, To: ended, Healed: to})
 	s.running.Faults = append(s.running.Faults, check.Fault{Name: k.Name, Span: check.Span{From: from, To: to}})
 	if k.Name == "clock-jump" {
 		jumped := uint64(nemesis.JumpAhead.Seconds()) * maxRate
 		for name := range s.setup.Limits {
-			if strings.HasSuffix(name, "/rate") {
+			if slices.ContainsFunc(ratePlans, func(plan string) bool { return strings.HasSuffix(name, "/"+plan) }) {
 				s.setup.Given = append(s.setup.Given, check.Given{Bucket: name, Tokens: jumped, Span: check.Span{From: from, To: to}})
 			}
 		}

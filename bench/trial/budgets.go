@@ -54,12 +54,15 @@ func (l *load) budgets(groups map[uint32]string) {
 	}
 }
 
+// ratePlans are those of refilling buckets. They differ in what a loss gives.
+var ratePlans = []string{"rate", "rate-full"}
+
 // rates keeps refilling buckets at their limit.
 func (l *load) rates() {
-	for range 2 {
-		tenant := l.tenant("rate")
+	for _, plan := range ratePlans {
+		tenant := l.tenant(plan)
 		for range 3 {
-			c := l.caller("rate", tenant)
+			c := l.caller(plan, tenant)
 			l.every(20*time.Millisecond, func(int) {
 				_, _ = c.ask(l.whole, check.Op{Kind: check.Take, Cost: 1}, client.Request{}, attempt)
 			})

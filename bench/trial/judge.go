@@ -55,12 +55,7 @@ func (s *scene) judge(ctx context.Context, before []check.Sample) *report.Act {
 	ops := s.history.ops
 	s.setup.Search, s.setup.MinAnswers = searchFor, tooFew
 	s.allow()
-	verdicts := []check.Verdict{}
-	for _, c := range check.Checkers() {
-		if s.applies(c.Name) {
-			verdicts = append(verdicts, c.Judge(&s.setup, ops))
-		}
-	}
+	verdicts := check.All(&s.setup, ops)
 	if len(before) > 0 {
 		verdicts = append(verdicts, s.resources(ctx, before))
 	}
@@ -111,34 +106,18 @@ func (s *scene) keep(v check.Verdict, ops []check.Op) {
 	}
 }
 
-// applies says whether a checker's promise holds in this act. A cluster that was made
-// to forget admits never more, but may deny again what it had admitted; and a clock
-// that was set ahead runs ahead.
-func (s *scene) applies(checker string) bool {
-	switch {
-	case s.loses():
-		return !slices.Contains([]string{"once", "linear", "starved", "hints", "time", "permits", "replay"}, checker)
-	case s.bends():
-		return !slices.Contains([]string{"time", "hints", "replay"}, checker)
-	}
-	return true
-}
-
-func (s *scene) loses() bool {
-	return slices.ContainsFunc(s.kinds, func(k nemesis.Kind) bool { return k.Loses })
-}
-
-// allow widens bounds by what was done on purpose. Each change of a leader may cost a
-// replication delay, whatever brought it about.
+// allow tells the checkers what was done on purpose: what was lost, and which bounds are
+// wider for it. Each change of a leader may cost a replication delay, whatever brought it
+// about. Of clocks that were set, slot time cannot be held against the checker's own: it ran
+// at any rate from 0 to 1.5, and leapt.
 func (s *scene) allow() {
 	s.setup.Faults = slices.Clone(s.running.Faults)
 	s.setup.LostTime = time.Second
-	if s.bends() {
+	s.setup.Losses, s.setup.Memory = s.losses, s.world.Memory()
+	s.setup.Still = !slices.ContainsFunc(s.kinds, func(k nemesis.Kind) bool { return k.Name == "churn" })
+	if s.setup.Bent = s.bends(); s.setup.Bent {
 		s.setup.Drift = nemesis.FastestClock
 		s.setup.LostTime = nemesis.FrozenFor + time.Second
-	}
-	if s.loses() {
-		s.setup.Exactly = nil
 	}
 	terms := map[uint32]uint64{}
 	byReturn := slices.SortedFunc(slices.Values(s.history.requests), func(a, b report.Request) int { return int(a.Return - b.Return) })

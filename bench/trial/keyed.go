@@ -17,17 +17,18 @@ const (
 )
 
 // keyed retries each take under its own id until it has an answer, with copies at
-// the same time and out of order: of such a key exactly the budget is admitted.
+// the same time and out of order: of such a key exactly the budget is admitted,
+// if what it had taken is not lost. The two plans differ in what a loss gives.
 func (l *load) keyed() {
-	for range 2 {
-		keys := &rotating{l: l, plan: "keyed", most: perKeyed}
+	for _, plan := range []string{"keyed", "keyed-full"} {
+		keys := &rotating{l: l, plan: plan, most: perKeyed}
 		for range 3 {
-			c := l.caller("keyed", "")
+			c := l.caller(plan, "")
 			l.every(40*time.Millisecond, func(int) { c.insist(l.whole, l, keys.next()) })
 		}
 		// What the last key has not seen yet comes at the end.
 		l.finish = append(l.finish, func(ctx context.Context) {
-			c := l.caller("keyed", "")
+			c := l.caller(plan, "")
 			for used := keys.used; used < perKeyed && used > 0; used++ {
 				c.insist(ctx, l, keys.tenant)
 			}
@@ -43,7 +44,7 @@ func (c *caller) insist(ctx context.Context, l *load, tenant string) {
 	o := check.Op{Kind: check.Take, Cost: 1, ID: id, Body: "1"}
 	r := client.Request{RequestID: id}
 	l.s.history.mu.Lock()
-	l.s.exactly(own.names["keyed"])
+	l.s.exactly(own.names[own.plan])
 	l.s.history.mu.Unlock()
 	var copies sync.WaitGroup
 	for end := own.now() + patientlyIn; own.now() < end && ctx.Err() == nil; {

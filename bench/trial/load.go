@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/bench/check"
+	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/client"
 	"github.com/ringlimit/ringlimit/policy"
 )
@@ -27,6 +28,7 @@ type load struct {
 	wg      sync.WaitGroup // the callers
 	clients []*client.Client
 	limits  map[string]check.Limit // of policies
+	onLoss  map[string]bucket.Loss
 	finish  []func(ctx context.Context)
 
 	mu   sync.Mutex // guards next
@@ -36,14 +38,14 @@ type load struct {
 // startLoad starts every workload. A caller that asks sets its own time limit; only
 // the trial's end breaks off what is under way.
 func (s *scene) startLoad(ctx context.Context) (*load, error) {
-	l := &load{s: s, limits: map[string]check.Limit{}, whole: ctx}
+	l := &load{s: s, limits: map[string]check.Limit{}, onLoss: map[string]bucket.Loss{}, whole: ctx}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	set, err := policy.Parse("policies.yaml", policies)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range set.Policies {
-		l.limits[p.ID] = p.Limit
+		l.limits[p.ID], l.onLoss[p.ID] = p.Limit, p.OnStateLoss.Loss()
 	}
 	for range 4 {
 		c, err := client.New(s.fleet.GRPC(), client.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
@@ -54,6 +56,7 @@ func (s *scene) startLoad(ctx context.Context) (*load, error) {
 		l.clients = append(l.clients, c)
 	}
 	s.setup.Limits = map[string]check.Limit{}
+	s.setup.OnLoss = map[string]bucket.Loss{}
 	s.setup.Changed = map[string]map[uint64]check.Limit{}
 	groups, err := s.probes(ctx, l)
 	if err != nil {
@@ -112,12 +115,12 @@ func (l *load) on(c *caller, tenant string) *caller {
 	return &own
 }
 
-// bucket names a bucket, and tells the checkers its limit.
+// bucket names a bucket, and tells the checkers its limit, and what it counts as after a loss.
 func (l *load) bucket(counted, policy string) string {
 	name := counted + "/" + policy
 	if limit, ok := l.limits[policy]; ok {
 		l.s.history.mu.Lock()
-		l.s.setup.Limits[name] = limit
+		l.s.setup.Limits[name], l.s.setup.OnLoss[name] = limit, l.onLoss[policy]
 		l.s.history.mu.Unlock()
 	}
 	return name

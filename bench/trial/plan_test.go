@@ -3,12 +3,15 @@ package trial
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/bench/check"
+	"github.com/ringlimit/ringlimit/bench/fleet"
 	"github.com/ringlimit/ringlimit/bench/nemesis"
 	"github.com/ringlimit/ringlimit/bench/report"
 	"github.com/ringlimit/ringlimit/policy"
@@ -171,9 +174,9 @@ func TestAllowSeesEveryChangeOfALeader(t *testing.T) {
 	answer := func(at time.Duration, group uint32, term uint64) report.Request {
 		return report.Request{Call: at, Return: at + time.Millisecond, Answered: term > 0, Group: group, Term: term}
 	}
-	s := &scene{history: &history{requests: []report.Request{
+	s := sceneOf(&history{requests: []report.Request{
 		answer(1*time.Second, 0, 3), answer(2*time.Second, 0, 0), answer(3*time.Second, 1, 2), answer(4*time.Second, 0, 4),
-	}}}
+	}})
 	s.allow()
 	if f := s.setup.Faults; len(f) != 1 || f[0].Span.From != 3*time.Second {
 		t.Errorf("changes of leaders: %v", f)
@@ -190,4 +193,30 @@ func TestPoliciesAreValid(t *testing.T) {
 			t.Errorf("policy %s is faster than maxRate", p.ID)
 		}
 	}
+}
+
+// TestNewEpochsAreNotedOnce, and judged by who was killed: here nobody was.
+func TestNewEpochsAreNotedOnce(t *testing.T) {
+	s := sceneOf(&history{began: time.Now()})
+	show, newest := func(epoch uint32) *pb.StatusResponse {
+		g := &pb.GroupStatus{Id: 7, Epoch: epoch}
+		for _, n := range []string{"a", "b", "c"} {
+			g.Members = append(g.Members, &pb.ReplicaStatus{Node: n, Role: "voter"})
+		}
+		return &pb.StatusResponse{Groups: []*pb.GroupStatus{g}}
+	}, map[uint32]uint32{}
+	for _, epoch := range []uint32{1, 1, 3, 2, 3} { // an old view in between
+		s.see(show(epoch), newest)
+	}
+	if len(s.losses) != 2 || s.losses[0].Epoch != 2 || s.losses[1].Epoch != 3 {
+		t.Errorf("losses %v", s.losses)
+	}
+	s.allow()
+	if v := check.Epochs(&s.setup, nil); v.Checked != 1 || len(v.Findings) != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func sceneOf(h *history) *scene {
+	return &scene{history: h, world: nemesis.NewWorld(&fleet.Fleet{}, 0, rand.New(rand.NewPCG(1, 1)), h.now)}
 }

@@ -47,7 +47,8 @@ type scene struct {
 	broken  []string    // that no history shows
 	has     nemesis.Needs
 	groups  []uint32
-	dir     string // of its nodes
+	losses  []check.Loss // new epochs, as they were seen; the history's lock guards it while the cluster is watched
+	dir     string       // of its nodes
 }
 
 // play starts the cluster of an act, lets it be loaded and broken, and judges. nil:
@@ -64,6 +65,8 @@ func (c *crew) play(ctx context.Context, number int, a act) (*report.Act, error)
 	s.stalls = watchStalls(s.history.began)
 	defer s.stalls.close()
 
+	watched := s.watch(ctx)
+	defer watched()
 	before := s.samples(ctx)
 	load, err := s.startLoad(ctx)
 	if err != nil {
@@ -82,6 +85,7 @@ func (c *crew) play(ctx context.Context, number int, a act) (*report.Act, error)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	watched()
 	return s.judge(ctx, before), nil
 }
 
@@ -128,8 +132,8 @@ func (c *crew) start(ctx context.Context, s *scene, number int) error {
 		return err
 	}
 	s.fleet, s.dir = f, dir
-	s.world = nemesis.NewWorld(f, s.has, rand.New(rand.NewPCG(c.cfg.Seed, uint64(number))))
 	s.history = newHistory(fmt.Sprintf("%x-%d", c.cfg.Seed, number))
+	s.world = nemesis.NewWorld(f, s.has, rand.New(rand.NewPCG(c.cfg.Seed, uint64(number))), s.history.now)
 	return nil
 }
 

@@ -39,6 +39,7 @@ type Config struct {
 	Logger    *slog.Logger
 	OnChange  func()       // the state, the leader or the configuration changed; must not block
 	Storing   func() error // called before entries are stored, and may block or fail; nil: nothing
+	Entries   int          // that stay in the log, with a snapshot every second or two; 0: 1,024, and a minute
 	Fatal     func(error)  // the replica met an entry it cannot read and stands still
 }
 
@@ -130,6 +131,9 @@ func (g *Group) raftConfig() *raft.Config {
 	c.SnapshotInterval = time.Minute
 	c.SnapshotThreshold = 1024
 	c.TrailingLogs = 1024
+	if n := g.cfg.Entries; n > 0 { // a test of replicas that were away
+		c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = time.Second, uint64(n), uint64(n)
+	}
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = g.notify

@@ -79,7 +79,7 @@ type conn struct {
 	in, out       *pipe
 	err           error // this end is closed or broken
 	rd, wd        time.Time
-	wake          chan struct{} // closed and replaced when a waiting Read or Write should look again
+	reads, writes signal // to a waiting Read, a waiting Write: look again
 }
 
 // Read returns bytes that have arrived, io.EOF after the other end closed, or
@@ -96,7 +96,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		}
 		n, next, err := c.in.take(b)
 		if n > 0 {
-			c.peer.notify() // there is room again
+			c.peer.writes.give() // there is room again
 			return n, nil
 		}
 		if err == io.EOF {
@@ -105,7 +105,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, c.wrap("read", err)
 		}
-		c.wait(earlier(next, c.rd))
+		c.wait(&c.reads, earlier(next, c.rd))
 	}
 }
 
@@ -131,12 +131,14 @@ func (c *conn) Write(b []byte) (int, error) {
 			c.out.queue = append(c.out.queue, segment{append([]byte(nil), b[done:done+k]...), c.out.arrival()})
 			c.out.size += k
 			done += k
-			c.peer.notify()
+			if len(c.out.queue) == 1 { // else the reader knows when to look
+				c.peer.reads.give()
+			}
 		}
 		if done == len(b) {
 			return done, nil
 		}
-		c.wait(c.wd)
+		c.wait(&c.writes, c.wd)
 	}
 }
 
@@ -151,10 +153,10 @@ func (c *conn) usable(deadline time.Time) error {
 	return nil
 }
 
-// wait gives up the lock until the connection changes or the moment comes
-// (zero: never).
-func (c *conn) wait(until time.Time) {
-	wake := c.wake
+// wait gives up the lock until the signal is given or the moment comes (zero:
+// never).
+func (c *conn) wait(s *signal, until time.Time) {
+	wake := s.await()
 	c.n.mu.Unlock()
 	defer c.n.mu.Lock()
 	if until.IsZero() {
@@ -171,8 +173,8 @@ func (c *conn) wait(until time.Time) {
 
 // notify wakes a waiting Read and Write of this end. n.mu is held.
 func (c *conn) notify() {
-	close(c.wake)
-	c.wake = make(chan struct{})
+	c.reads.give()
+	c.writes.give()
 }
 
 // Close ends the stream: the other end reads what was written, then io.EOF.

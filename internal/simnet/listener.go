@@ -67,8 +67,8 @@ func (l *listener) notify() {
 func (l *listener) connect(from *host, local Addr) *conn {
 	n, to := l.h.n, l.h.h
 	there, back := &pipe{path: n.path(from, to)}, &pipe{path: n.path(to, from)}
-	near := &conn{n: n, h: from, local: local, remote: l.addr, in: back, out: there, wake: make(chan struct{})}
-	far := &conn{n: n, h: to, local: l.addr, remote: local, in: there, out: back, wake: make(chan struct{})}
+	near := &conn{n: n, h: from, local: local, remote: l.addr, in: back, out: there}
+	far := &conn{n: n, h: to, local: l.addr, remote: local, in: there, out: back}
 	near.peer, far.peer = far, near
 	from.conns[near] = struct{}{}
 	to.conns[far] = struct{}{}

@@ -6,18 +6,6 @@ import (
 	"time"
 )
 
-// narrowFaults are sequences that seeds of plan would hardly come upon.
-var narrowFaults = map[string]func(*world, breakage){
-	"amnesia":      (*world).amnesia,
-	"newborn":      (*world).newborn,
-	"bounce":       (*world).bounce,
-	"late-replies": (*world).lateReplies,
-	"gap": func(w *world, b breakage) {
-		b.last = 1200*time.Millisecond + b.last/4
-		w.shatter(b)
-	},
-}
-
 // amnesia: one replica misses what the others commit, both of those die, and one of
 // them comes back without memory: together they are two of three, and know nothing
 // of it. The third comes back later.

@@ -2,36 +2,11 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/ringlimit/ringlimit/bench/check"
 	"github.com/ringlimit/ringlimit/client"
 )
-
-// narrowWorks are loads for single questions.
-var narrowWorks = map[string]func(*work){
-	// stare: buckets that one client spends from fast, while another looks at them.
-	"stare": func(k *work) {
-		for i := range 4 {
-			name := fmt.Sprint("stare", i)
-			k.limit("frozen/"+name, "frozen")
-			k.every(0, 100*time.Millisecond, func(*rand.Rand) { k.take(0, client.Request{Tenant: name, Plan: "frozen"}, attempt) })
-			k.every(2, 20*time.Millisecond, func(*rand.Rand) { k.take(2, client.Request{Tenant: name, Plan: "frozen", Look: true}, attempt) })
-		}
-	},
-	// again: what one leader admitted is asked again of the next one, under its id and
-	// at once: before replicas that remember different ids have had a second to be
-	// compared. Nothing is asked twice of one leader, which alone would tell them apart.
-	"again": func(k *work) {
-		for i := range 6 {
-			a := &heir{k: k, tenant: fmt.Sprint("again", i), client: i % len(k.clients)}
-			k.limit("frozen/"+a.tenant, "frozen")
-			k.every(a.client, 200*time.Millisecond, a.next)
-		}
-	},
-}
 
 // heir takes from one bucket, and asks again whenever it has a new leader. One
 // goroutine owns it.
