@@ -43,7 +43,7 @@ type Config struct {
 	MaxBuckets   int           // per node, over all groups; 0: no cap
 	MaxPerTenant int           // buckets of one home, with home [tenant] of one tenant; 0: no cap
 	DrainTimeout time.Duration // how long a stop waits for leadership to be handed over
-	MoveRate     int           // bytes a second of slots that leave this node for another group; 0: 8 MB
+	MoveRate     int           // bytes a second of slots that leave this node for another group, and of those that come; 0: 8 MB
 	// ReplaceAfter is how long a node may look dead before its replicas and its
 	// control vote are made anew elsewhere; the control leader's own counts. 0: 10 min.
 	ReplaceAfter time.Duration

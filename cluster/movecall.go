@@ -90,6 +90,15 @@ func (n *Node) handleAdopt(ctx context.Context, body []byte) ([]byte, error) {
 	if replica == nil || !replica.Serving() {
 		return nil, fault.Leader(n.hint(v, c.group))
 	}
+	if c.slotTime == 0 { // copied ahead: nobody waits for it
+		size := len(c.chunk)
+		if info.Number == 0 {
+			size += slotCost
+		}
+		if err := n.arrivals.wait(ctx, size); err != nil {
+			return nil, err
+		}
+	}
 	done, now, err := replica.Adopt(ctx, c.move, c.slotTime, received, c.chunk)
 	if err != nil {
 		return nil, err

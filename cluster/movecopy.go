@@ -21,7 +21,7 @@ const (
 	sealedFor  = 700 * time.Millisecond // a slot is sealed for, before its move is cancelled: less than callers wait …
 	perChange  = 4 * time.Microsecond   // … but for a slot that changes faster than it is copied, as long as its changes take …
 	sealedMost = 5 * time.Second        // … up to this: else it could never move
-	chunkWait  = 2 * time.Second        // for a chunk to be adopted, copied ahead
+	chunkWait  = 10 * time.Second       // for a chunk to be adopted, copied ahead: its turn may come after that of MaxMoves others
 	sendTries  = 4                      // of one chunk in one attempt
 	sendPause  = 10 * time.Millisecond
 	slotCost   = 512 << 10              // bytes that a slot counts for beside its own: what its entries cost two groups and the control group

@@ -56,6 +56,7 @@ type Node struct {
 	metrics     *metrics
 	routing     routingCache
 	chunks      pace // of slots that leave this node
+	arrivals    pace // of slots that come to it
 	checkpoints *checkpoints
 	shelf       *shelf     // what others read slots from
 	backup      *slotsFile // that the cluster is restored from; nil: none
@@ -101,7 +102,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		linked: make(map[string]time.Time),
 	}
 	n.ready.born = time.Now()
-	n.chunks.rate = cfg.MoveRate
+	n.chunks.rate, n.arrivals.rate = cfg.MoveRate, cfg.MoveRate
 	n.leaderSeen = time.Now()
 	n.checkpoints, n.shelf = newCheckpoints(n), newShelf(n)
 	n.metrics = newMetrics(n)
