@@ -72,7 +72,7 @@ func serveCommand() *cobra.Command {
 	f.IntVar(&cfg.Groups, "groups", 0, "number of raft groups of a new cluster, 1 … N; 0: one per node")
 	f.IntVar(&cfg.ControlVoters, "control-voters", 3, "voters of the control group of a new cluster: 1, 3 or 5")
 	f.DurationVar(&cfg.ReplaceAfter, "replace-after", 10*time.Minute, "how long a node may be dead before its replicas are made anew elsewhere; give all nodes the same")
-	f.IntVar(&cfg.MoveRate, "move-rate", 8_000_000, "bytes a second, at most, of slots that leave this node for another group, and of those that come; each counts 512 KiB beside its bytes")
+	f.IntVar(&cfg.MoveRate, "move-rate", 8_000_000, "bytes a second, at most, of slots that leave this node for another group, and of those that come; a slot counts 512 KiB beside its bytes")
 	f.DurationVar(&cfg.CheckpointInterval, "checkpoint-interval", 30*time.Second, "how often buckets of policies with on_state_loss: salvage are written to --data-dir; 0: never")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", 30*time.Second, "how long SIGTERM waits for leadership to be handed over")
 	f.StringVar(&cfg.Zone, "zone", "", "failure zone of the node, shown by status")
