@@ -88,8 +88,13 @@ func (n *Node) governPlacement(ctx context.Context) {
 	}
 	steps := control.Plan(s, look)
 	n.sight.judge(steps, now)
+	waits := false // a step that later ones may be built on
 	for _, c := range steps {
 		if n.notYet(c, now) {
+			waits = true
+			continue
+		}
+		if waits && !control.Accepts(n.control.State(), c) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

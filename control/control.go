@@ -42,6 +42,13 @@ func New() *Machine {
 // State returns the configuration now. It never changes: see State.
 func (m *Machine) State() *State { return m.state.Load() }
 
+// Accepts says whether a command would change a state now, rather than be refused
+// or do nothing.
+func Accepts(s *State, c Command) bool {
+	changed, err := c.apply(s.clone())
+	return err == nil && changed
+}
+
 // Apply applies the command that Encode wrote to data, at an index of the log.
 // A command that cannot be done is refused in the Result. An error means that
 // data cannot be understood (another version, an unknown kind, garbage): this

@@ -18,10 +18,16 @@ import (
 
 func open(t *testing.T, dir string) (*Group, func()) {
 	t.Helper()
+	return openTold(t, dir, func() {})
+}
+
+// openTold is open with what is called when something changes.
+func openTold(t *testing.T, dir string, changed func()) (*Group, func()) {
+	t.Helper()
 	_, transport := raft.NewInmemTransport("a/d/control")
 	g, err := Open(Config{
 		ID: "a/d/control", Dir: dir, Transport: alone{transport}, Logger: slog.New(slog.DiscardHandler),
-		OnChange: func() {}, Fatal: func(err error) { t.Error(err) },
+		OnChange: changed, Fatal: func(err error) { t.Error(err) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +56,32 @@ func lead(t *testing.T, g *Group) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("does not lead")
+}
+
+// TestWhatChangesNothingWakesNobody: whoever proposes what is refused looks again when
+// it is told of a change, and would propose it again at once, for ever.
+func TestWhatChangesNothingWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int64
+		g, stop := openTold(t, "", func() { told.Add(1) })
+		defer stop()
+		if err := g.Bootstrap(); err != nil {
+			t.Fatal(err)
+		}
+		lead(t, g)
+		if err := g.Propose(t.Context(), found()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := told.Load()
+		if err := g.Propose(t.Context(), control.Left{Name: "nobody"}); err == nil {
+			t.Fatal("an unknown node has left")
+		}
+		synctest.Wait()
+		if n := told.Load() - before; n != 0 {
+			t.Errorf("told of %d changes", n)
+		}
+	})
 }
 
 func TestStateOutlivesTheProcess(t *testing.T) {

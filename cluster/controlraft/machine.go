@@ -37,7 +37,9 @@ func (m *machine) Apply(l *raft.Log) any {
 	}
 	m.publish()
 	m.index.Store(l.Index)
-	m.onChange()
+	if result.Changed { // else whoever proposes what is refused would be woken to propose it again
+		m.onChange()
+	}
 	return result
 }
 
