@@ -51,15 +51,18 @@ func measureMoves(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer t.stop()
-	if err := pause(ctx, measured); err != nil {
+	before, err := b.still(ctx, t, "three nodes, nothing moves")
+	if err != nil {
 		return err
 	}
-	from := t.now()
-	before := window{"three nodes, nothing moves", from - measured, from}
 	joined, err := b.moving(ctx, t, "a fourth node joins", func() error {
 		_, err := b.fleet.Add("--enable-pprof")
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	after, err := b.still(ctx, t, "four nodes, nothing moves")
 	if err != nil {
 		return err
 	}
@@ -77,9 +80,18 @@ func measureMoves(ctx context.Context, b *bench) error {
 	}
 	b.processors("drain")
 	records := t.stop()
-	b.show(records, t.large, before, joined, drained)
+	b.show(records, t.large, before, after, joined, drained)
 	b.showParts(ctx, gone)
 	return t.failed()
+}
+
+// still is a time in which no slot moves.
+func (b *bench) still(ctx context.Context, t *traffic, what string) (window, error) {
+	if err := pause(ctx, measured); err != nil {
+		return window{}, err
+	}
+	now := t.now()
+	return window{what, now - measured, now}, nil
 }
 
 // half measures what the cluster decides for callers that ask as fast as they can.

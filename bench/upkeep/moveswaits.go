@@ -20,14 +20,17 @@ type window struct {
 // has says whether a request was due in w.
 func (w window) has(r record) bool { return w.from <= r.due && r.due <= w.to }
 
-// show prints what all callers waited in each window, and in each but the first
-// what those waited whose slot moved under them.
-func (b *bench) show(all []record, large uint16, before window, during ...window) {
-	base := latencies(all, before)
-	b.say("  %s: all %d callers %s", before.what, len(base), spread(base))
+// show prints what all callers waited in each window, and in those in which slots
+// moved what those waited whose slot moved under them. One node more costs a machine
+// that all share something by itself, hence before and after.
+func (b *bench) show(all []record, large uint16, before, after window, during ...window) {
+	was, is := latencies(all, before), latencies(all, after)
+	b.say("  %s: all %d callers %s", before.what, len(was), spread(was))
+	b.say("  %s: all %d callers %s", after.what, len(is), spread(is))
 	for _, w := range during {
 		d := latencies(all, w)
-		b.say("  %s: all %d callers %s; p99 is %.2f times that before", w.what, len(d), spread(d), float64(at(d, 0.99))/float64(max(at(base, 0.99), 1)))
+		ratio := func(base []time.Duration) float64 { return float64(at(d, 0.99)) / float64(max(at(base, 0.99), 1)) }
+		b.say("  %s: all %d callers %s; p99 is %.2f times that of three nodes at rest, %.2f times that of four", w.what, len(d), spread(d), ratio(was), ratio(is))
 		waits, slots := movedUnder(all, func(r record) bool { return r.slot != large })
 		b.say("  %s: %d callers of %d moving slots waited %s", w.what, len(in(waits, w)), countIn(slots, w), spread(durations(in(waits, w))))
 		waits, slots = movedUnder(all, func(r record) bool { return r.slot == large })
