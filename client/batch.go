@@ -18,7 +18,7 @@ type Result struct {
 // of the call is nil if any was decided, else the first of theirs.
 func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result, error) {
 	results := make([]Result, len(requests))
-	if err := ctx.Err(); err != nil {
+	if err := reason(ctx); err != nil {
 		err = c.gaveUp(err, false, nil)
 		for i := range results {
 			results[i].Err = err
@@ -99,7 +99,7 @@ func (c *Client) waitBatch(ctx context.Context, b *batch, calls []*call) {
 	}
 	for _, k := range calls {
 		if k != nil && k.settle(abandoned) {
-			k.err = c.gaveUpOn(k, ctx.Err())
+			k.err = c.gaveUpOn(k, reason(ctx))
 			c.acks.end(k.seq)
 			b.ended()
 		}

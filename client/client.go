@@ -127,7 +127,7 @@ func (c *Client) now() int64 { return int64(time.Since(c.start)) }
 // deadline fault.Deadline, InvalidArgument for a request that no node would
 // take, Busy for a cluster that is overloaded, and so on.
 func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
-	if err := ctx.Err(); err != nil {
+	if err := reason(ctx); err != nil {
 		return Decision{}, c.gaveUp(err, false, nil)
 	}
 	k, err := c.newCall(ctx, &r)
@@ -151,7 +151,7 @@ func (c *Client) wait(ctx context.Context, k *call) {
 	select {
 	case <-k.done:
 	case <-ended:
-		c.abandon(k, ctx.Err())
+		c.abandon(k, reason(ctx))
 	}
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -26,6 +27,21 @@ func (e *deadlineError) Error() string {
 
 // Unwrap leaves the cause out: it is for people, and says nothing about the charge.
 func (e *deadlineError) Unwrap() []error { return []error{fault.Deadline, e.why} }
+
+// reason is why a context has ended, told in the words of its cause.
+func reason(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || cause == err {
+		return err
+	}
+	return &reasonError{err, cause}
+}
+
+// reasonError is a context's error in the words of its cause.
+type reasonError struct{ err, cause error }
+
+func (e *reasonError) Error() string { return e.cause.Error() }
+func (e *reasonError) Unwrap() error { return e.err }
 
 func (c *Client) gaveUp(why error, sent bool, cause error) error {
 	c.counts.expired.Add(1)

@@ -97,8 +97,8 @@ func unary[R any](ctx context.Context, c *Client, r *Request, call func(context.
 	var cause error
 	hint := ""
 	for attempt := 0; ; attempt++ {
-		switch err := context.Cause(ctx); {
-		case errors.Is(err, errClosed):
+		switch err := reason(ctx); {
+		case errors.Is(context.Cause(ctx), errClosed):
 			return none, errClosed
 		case err != nil:
 			return none, c.gaveUp(err, attempt > 0, cause)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/internal/datadir"
 	"github.com/ringlimit/ringlimit/internal/slotfile"
@@ -205,19 +207,42 @@ func TestRestoreIsRefused(t *testing.T) {
 		for what, c := range map[string]struct {
 			content []byte
 			want    error
+			right   string
 		}{
-			"a policy file": {[]byte("policies: []\n"), slotfile.ErrForeign},
-			"cut off":       {whole[:len(whole)-20], slotfile.ErrTruncated},
-			"empty":         {nil, slotfile.ErrForeign},
+			"a policy file": {[]byte("policies: []\n"), slotfile.ErrForeign, "want a file that rlnode backup wrote"},
+			"cut off":       {whole[:len(whole)-20], slotfile.ErrTruncated, "want the whole file"},
+			"empty":         {nil, slotfile.ErrForeign, "want a file that rlnode backup wrote"},
+			"damaged":       {repack(t, whole), slotfile.ErrDamaged, "offsets are of the decompressed data"},
 		} {
 			if err := os.WriteFile(bad, c.content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if f, err := openBackupFile(bad, ""); !errors.Is(err, c.want) {
-				t.Errorf("%s: %v, %v, want %v", what, f, err, c.want)
+			if f, err := openBackupFile(bad, ""); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.right) {
+				t.Errorf("%s: %v, %v, want %v: %s", what, f, err, c.want, c.right)
 			}
 		}
 	})
+}
+
+// repack flips one bit of what is in a backup.
+func repack(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unzip.Close()
+	flat, err := unzip.DecodeAll(packed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat[len(flat)/2] ^= 1
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zip.Close()
+	return zip.EncodeAll(flat, nil)
 }
 
 func TestBackupThatIsCutOffLeavesNoFile(t *testing.T) {

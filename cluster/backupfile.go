@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/klauspost/compress/zstd"
@@ -141,8 +142,26 @@ func openBackupFile(path, dir string) (*slotsFile, error) {
 		_, err = s.content()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), flat.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w%s", path, err, remedy(err)), flat.Close())
 	}
 	s.f = flat
 	return s, nil
+}
+
+// remedy says what would be right in place of a backup that cannot be used. The
+// file is compressed: offsets in errors are of what is in it.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, slotfile.ErrForeign), errors.Is(err, errKind):
+		return ": want a file that rlnode backup wrote"
+	case errors.Is(err, slotfile.ErrTruncated):
+		return ": want the whole file; copy it again, or take an older backup"
+	case errors.Is(err, slotfile.ErrVersion):
+		return ": restore it with that version"
+	case errors.As(err, new(*fs.PathError)): // of the disk
+		return ""
+	case errors.Is(err, slotfile.ErrDamaged):
+		return " (offsets are of the decompressed data): copy the file again, or take an older backup"
+	}
+	return ": copy the file again, or take an older backup"
 }

@@ -247,8 +247,8 @@ func TestTwoOfThreeGoneAnswersNothing(t *testing.T) {
 		if err != nil || st.Healthy {
 			t.Fatalf("status: healthy %v, %v", st.GetHealthy(), err)
 		}
-		if text := strings.Join(st.Problems, "\n"); !strings.Contains(text, "2 of 3 replicas are lost") {
-			t.Errorf("status does not say what is lost: %s", text)
+		if text := strings.Join(st.Problems, "\n"); !strings.Contains(text, "2 of 3 replicas do not answer (b, c)") {
+			t.Errorf("status does not say who is silent: %s", text)
 		}
 	})
 }

@@ -34,7 +34,26 @@ func (n *Node) Drain(ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse
 		return nil, err
 	}
 	n.log.Info("node drains", "drained", node.Name)
-	return &pb.DrainResponse{Index: index}, nil
+	return &pb.DrainResponse{Index: index, Warnings: fewer(n.control.State())}, nil
+}
+
+// fewer warns when the drains under way leave too few nodes for the replicas that
+// groups have.
+func fewer(s *control.State) []string {
+	stay, want := s.Staying()
+	if !s.Placed() || want >= s.Replication {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s left when it is done: each group will have %s instead of %d, and the loss of one node then costs state; "+
+		"with %[3]d nodes there are %[3]d again", amount(stay, "node is", "nodes are"), amount(want, "replica", "replicas"), s.Replication)}
+}
+
+// amount is a number of things in words.
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Undrain lets a draining node stay.
@@ -74,10 +93,8 @@ func (n *Node) registeredNode(name string) (control.Node, error) {
 func progress(s *control.State, node control.Node, votes bool) string {
 	var parts []string
 	count := func(n int, what string) {
-		if n == 1 {
-			parts = append(parts, "1 "+what)
-		} else if n > 1 {
-			parts = append(parts, fmt.Sprintf("%d %ss", n, what))
+		if n > 0 {
+			parts = append(parts, amount(n, what, what+"s"))
 		}
 	}
 	slots, replicas := 0, 0

@@ -78,6 +78,7 @@ func (n *Node) resolve(name string) (string, bool) {
 // only when the cluster refuses this node, and nil once this node has left.
 func (n *Node) joinLoop(ctx context.Context) error {
 	announced := ""
+	var lonely lonely
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		if id := n.clusterID(); id != announced {
 			if err := n.rememberCluster(id); err != nil {
@@ -94,6 +95,7 @@ func (n *Node) joinLoop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		lonely.look(n, time.Now())
 		if n.cfg.Policies != nil && n.registered() {
 			n.compareWithFile()
 			n.cfg.Policies = nil // of no use any more, and perhaps large

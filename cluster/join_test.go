@@ -160,6 +160,29 @@ func TestWholeClusterComesBackFromItsDirectories(t *testing.T) {
 	})
 }
 
+// TestRemovedNodeIsNewWithItsOldDirectory: the machine was only thought to be lost.
+func TestRemovedNodeIsNewWithItsOldDirectory(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, s *sim) {
+		s.keepDirectories()
+		s.boot()
+		s.kill("c")
+		s.eventually(20*time.Second, func() error {
+			_, err := s.any().Remove(t.Context(), &pb.RemoveRequest{Node: "c"})
+			return err
+		})
+		s.healthy(2 * time.Minute)
+		s.start("c")
+		s.eventually(time.Minute, func() error {
+			node, ok := s.any().control.State().Node("c")
+			if !ok || node.Removed || node.Incarnation != s.nodes["c"].Incarnation() {
+				return fmt.Errorf("registered %t: %+v", ok, node)
+			}
+			return nil
+		})
+		s.healthy(2 * time.Minute)
+	})
+}
+
 func TestRemovedNodeLeavesTheGroupsOnTwoOfThree(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, s *sim) {
 		s.boot()
@@ -175,6 +198,10 @@ func TestRemovedNodeLeavesTheGroupsOnTwoOfThree(t *testing.T) {
 			_, err := s.nodes["a"].Remove(t.Context(), &pb.RemoveRequest{Node: "c"})
 			return err
 		})
+		// The answer may have been lost: asked again, it is no error.
+		if r, err := s.nodes["b"].Remove(t.Context(), &pb.RemoveRequest{Node: "c"}); err != nil || !r.GetAlready() {
+			t.Errorf("removed again: %v, %v", r, err)
+		}
 		s.eventually(30*time.Second, func() error {
 			r, _ := s.nodes["b"].Status(t.Context(), &pb.StatusRequest{})
 			for _, g := range r.Groups {
@@ -195,6 +222,6 @@ func TestRemovedNodeLeavesTheGroupsOnTwoOfThree(t *testing.T) {
 		}
 		s.eventually(30*time.Second, func() error { return s.controlVoters(1) })
 		s.start("c") // comes back as new
-		s.healthy(30 * time.Second)
+		s.healthy(time.Minute)
 	})
 }

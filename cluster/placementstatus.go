@@ -33,7 +33,7 @@ func moveStatus(s *control.State) (moves []*pb.MoveStatus, waiting uint32) {
 func (n *Node) countDead(s *control.State) int {
 	dead := 0
 	for _, node := range s.Nodes {
-		if !node.Removed && !n.looksAlive(s, node) {
+		if !node.Removed && !n.looksAlive(s, node) && !n.follows(node) {
 			dead++
 		}
 	}

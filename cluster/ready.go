@@ -63,7 +63,7 @@ func (n *Node) whole() (ok bool, why string) {
 	s := n.control.State()
 	switch {
 	case s.ClusterID == "":
-		return false, "no cluster is known: waiting to join one or to be contacted"
+		return false, n.alone()
 	case !n.registered():
 		return false, "not registered with the control group yet"
 	case len(s.Groups) == 0:

@@ -11,10 +11,14 @@ import (
 
 // Remove declares that a node will never return, and what its process held in
 // memory with it. Its replicas are made anew where other nodes are left. It is
-// refused while any node has a link to that process: what it holds counts.
+// refused while any node has a link to that process: what it holds counts. Of a node
+// that was removed before, or has left, it says so: an answer may have been lost.
 func (n *Node) Remove(ctx context.Context, r *pb.RemoveRequest) (*pb.RemoveResponse, error) {
 	if !n.control.Leads() {
 		return callLeader(ctx, n, methodRemove, r, new(pb.RemoveResponse))
+	}
+	if node, ok := n.control.State().Node(r.GetNode()); ok && node.Removed {
+		return &pb.RemoveResponse{Already: true}, nil
 	}
 	node, err := n.registeredNode(r.GetNode())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/control"
@@ -20,7 +21,7 @@ func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, e
 	index := n.control.Applied() // before the state, which is of this index or later
 	s := n.control.State()
 	r := &pb.StatusResponse{
-		Index:     index,
+		Index: index, Node: n.self.name,
 		ClusterId: s.ClusterID, Revision: s.Revision, Slots: uint32(s.Slots),
 		ControlLeader: n.controlLeader(), Nodes: n.memberStatus(s),
 	}
@@ -34,14 +35,62 @@ func (n *Node) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, e
 	r.Moves, r.MovesWaiting = moveStatus(s)
 	r.Dead = uint32(n.countDead(s))
 	r.Problems = append(r.Problems, placementProblems(s, r)...)
-	if len(s.Groups) == 0 {
-		r.Problems = append(r.Problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect, n.cfg.BootstrapExpect)))
+	r.Problems = append(r.Problems, n.memberProblems(s, r)...)
+	r.Healthy = len(r.Problems) == 0
+	if !r.Healthy {
+		r.Problems = append(r.Problems, silentNodes(r)...)
+	}
+	return r, nil
+}
+
+// memberProblems says what is wrong with the cluster as a whole, and with this
+// node's place in it.
+func (n *Node) memberProblems(s *control.State, r *pb.StatusResponse) []string {
+	if s.ClusterID == "" {
+		return []string{n.alone()}
+	}
+	var problems []string
+	if !s.Placed() {
+		problems = append(problems, fmt.Sprintf("no placement yet: %d of %d nodes are registered", len(r.Nodes), max(1, s.Expect)))
 	}
 	if r.ControlLeader == "" {
-		r.Problems = append(r.Problems, "the control group has no leader: nodes and placement cannot change")
+		problems = append(problems, "the control group has no leader: nodes, placement and policies cannot change"+votersNeeded(r.Nodes))
 	}
-	r.Healthy = len(r.Problems) == 0
-	return r, nil
+	if !n.registered() {
+		problems = append(problems, fmt.Sprintf("%s is not registered with the control group yet: what it tells may be of the past", n.self.name))
+	}
+	return problems
+}
+
+// votersNeeded says who must answer for the control group to have a leader.
+func votersNeeded(nodes []*pb.NodeStatus) string {
+	var voters []string
+	for _, node := range nodes {
+		if node.Control == "voter" {
+			voters = append(voters, node.Name)
+		}
+	}
+	if len(voters) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" until %d of its %d voters (%s) answer", len(voters)/2+1, len(voters), strings.Join(voters, ", "))
+}
+
+// silentNodes says what to do about each node that does not answer. That a node is
+// silent is no fault by itself: once others have taken its place all is well.
+func silentNodes(r *pb.StatusResponse) []string {
+	var lines []string
+	for _, node := range r.Nodes {
+		if node.State != "dead" {
+			continue
+		}
+		line := node.Name + " does not answer: start it again from its --data-dir"
+		if r.ControlLeader != "" { // else nobody can remove it
+			line += fmt.Sprintf(", or `rlnode remove %s` if it will never return", node.Name)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // Members lists the registered nodes.
@@ -61,7 +110,7 @@ func (n *Node) memberStatus(s *control.State) []*pb.NodeStatus {
 			Grpc: node.GRPC, Peer: node.Peer, Gossip: node.Gossip, Http: node.HTTP, Zone: node.Zone, Control: "none",
 			Retired: node.Retired,
 		}
-		if n.answers(node) {
+		if n.answers(node) || n.follows(node) {
 			st.State = "alive"
 			if h, ok := n.table.last(node.Name); node.Draining || ok && h.digest.stopping {
 				st.State = "draining"
@@ -95,6 +144,12 @@ func (n *Node) memberStatus(s *control.State) []*pb.NodeStatus {
 	return nodes
 }
 
+// follows says whether this is a new process of a node, which tells how the cluster
+// is before it is registered itself. One that was superseded does not.
+func (n *Node) follows(node control.Node) bool {
+	return node.Name == n.self.name && !slices.Contains(node.Past, n.self.incarnation)
+}
+
 // groupStatus judges one group. The first thing found wrong is its problem.
 func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 	st := &pb.GroupStatus{Id: g.ID, Epoch: g.Epoch, Owner: g.Owner, Slots: uint32(s.CountSlots(g.ID))}
@@ -103,7 +158,7 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 		st.Leader, st.Term, st.Applied, st.Buckets, st.TimeNs = leader.node, leader.term, leader.applied, leader.buckets, leader.time
 	}
 	var problem string
-	lost, counted := 0, 0 // of the replicas that vote, or did
+	var loss loss
 	for _, m := range g.Replicas {
 		r, wrong := n.replicaStatus(s, g, m, leader, led)
 		st.Members = append(st.Members, r)
@@ -111,10 +166,7 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 			st.Replicas = append(st.Replicas, m.Node)
 		}
 		if m.Role != control.Joining {
-			counted++
-			if wrong != "" {
-				lost++
-			}
+			n.countLoss(&loss, s, m, r.Reachable)
 		}
 		if wrong != "" && problem == "" {
 			problem = fmt.Sprintf("replica on %s: %s", m.Node, wrong)
@@ -123,11 +175,8 @@ func (n *Node) groupStatus(s *control.State, g control.Group) *pb.GroupStatus {
 	switch {
 	case !g.Formed && g.BirthRevision > 0:
 		problem = fmt.Sprintf("epoch %d begins anew: %s", g.Epoch, g.Reason)
-	case !led && 2*lost > counted:
-		problem = fmt.Sprintf("no leader: %d of %d replicas are lost (%s); its buckets are held in memory by a majority, "+
-			"so it refuses all takes, and what a process held is gone with it", lost, counted, problem)
 	case !led:
-		problem = "no leader"
+		problem = "no leader" + loss.text(n.self.name)
 	case len(g.Restoring) > 0:
 		problem = fmt.Sprintf("%d slots wait for backup %s, from a node that was started with --restore and its file", len(g.Restoring), s.Backup)
 	case len(g.Births) > 0:
@@ -175,12 +224,16 @@ func (n *Node) replicaStatus(s *control.State, g control.Group, m control.Replic
 	switch {
 	case m.Role == control.Missing:
 		return r, "missing: its node was removed and no other node is left to take its place"
-	case !current:
+	case s.Lost(m):
 		return r, "its process has ended, and what it held in memory with it"
+	case !current:
+		return r, "its node has started with another --data-dir since"
 	case m.Role != control.Voter:
 		return r, m.Role.String()
-	case !r.Reachable:
-		return r, "not reachable"
+	case !n.answers(node):
+		return r, "its node does not answer"
+	case !heard:
+		return r, "not running yet"
 	case led && !slices.Contains(leader.voters, m.Serial):
 		return r, "not a voter yet"
 	case led && m.Node != leader.node && !slices.Contains(leader.up, m.Node):

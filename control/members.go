@@ -146,16 +146,15 @@ func (c Unretire) apply(s *State) (bool, error) {
 	return true, nil
 }
 
-// staying counts the registered nodes that do not drain: only a drain lowers the
-// replication, never a death.
-func (s *State) staying() int {
-	n := 0
+// Staying counts the registered nodes that do not drain, and says how many replicas
+// each group shall have on them: only a drain lowers that, never a death.
+func (s *State) Staying() (nodes, replicas int) {
 	for _, node := range s.Nodes {
 		if !node.Removed && !node.Draining {
-			n++
+			nodes++
 		}
 	}
-	return n
+	return nodes, replication(nodes)
 }
 
 // drains says whether a node is being drained.
@@ -164,7 +163,7 @@ func (s *State) drains() bool {
 }
 
 func (c SetReplication) apply(s *State) (bool, error) {
-	n := s.staying()
+	n, _ := s.Staying()
 	switch {
 	case c.Replicas != 1 && c.Replicas != 3:
 		return false, fault.Field("replicas", "%d, want 1 or 3", c.Replicas)

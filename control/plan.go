@@ -115,7 +115,7 @@ func (p *planner) planNodes() {
 }
 
 func (p *planner) planReplication() {
-	if want := replication(p.s.staying()); !p.frozen && want != p.s.Replication && p.quiet() {
+	if _, want := p.s.Staying(); !p.frozen && want != p.s.Replication && p.quiet() {
 		p.do(SetReplication{want})
 	}
 }

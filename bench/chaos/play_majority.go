@@ -175,8 +175,8 @@ func (a *arena) lossIsTold(ctx context.Context, where string) {
 	}
 	for _, g := range st.GetGroups() {
 		said := slices.Concat([]string{g.GetProblem()}, st.GetProblems())
-		if g.GetHealthy() || !strings.Contains(strings.ToLower(strings.Join(said, " ")), "lost") {
-			a.report.violate(where, fmt.Sprintf("status does not say that group %d is lost: %q", g.GetId(), said))
+		if g.GetHealthy() || !strings.Contains(strings.Join(said, " "), "replicas do not answer") {
+			a.report.violate(where, fmt.Sprintf("status does not say which replicas of group %d do not answer: %q", g.GetId(), said))
 		}
 	}
 	a.report.show("status names", "%d problems", len(st.GetProblems()))

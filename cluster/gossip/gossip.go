@@ -63,6 +63,8 @@ type Gossip struct {
 	// them, so what its events say is copied here.
 	mu      sync.Mutex // guards members; taken under memberlist's lock, never the other way round
 	members map[string]Member
+
+	silent atomic.Pointer[[]string] // targets at which nobody answered the last time; nil: none was tried yet
 }
 
 // Start listens and begins to gossip; Run keeps looking for others.
@@ -168,24 +170,34 @@ func (g *Gossip) rejoin() {
 	for _, m := range g.Members() {
 		known[m.Addr] = true
 	}
-	var missing []string
+	silent := []string{}
 	for _, t := range g.cfg.Targets() {
 		host, port, err := hostPort(t)
 		if err != nil {
 			g.cfg.Logger.Warn("cannot resolve a join target", "target", t, "error", err)
+			silent = append(silent, t)
 			continue
 		}
-		if addr := net.JoinHostPort(host, strconv.Itoa(port)); !known[addr] {
-			known[addr] = true
-			missing = append(missing, addr)
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		if known[addr] {
+			continue
+		}
+		known[addr] = true
+		if _, err := g.list.Join([]string{addr}); err != nil {
+			silent = append(silent, t)
+			g.cfg.Logger.Debug("join by gossip", "target", t, "error", err)
 		}
 	}
-	if len(missing) == 0 {
-		return
+	g.silent.Store(&silent)
+}
+
+// Silent returns the targets, as they were given, at which nobody answered when they
+// were tried last; tried is false before that.
+func (g *Gossip) Silent() (targets []string, tried bool) {
+	if s := g.silent.Load(); s != nil {
+		return *s, true
 	}
-	if n, err := g.list.Join(missing); err != nil {
-		g.cfg.Logger.Debug("join by gossip", "reached", n, "of", len(missing), "error", err)
-	}
+	return nil, false
 }
 
 // Members returns the nodes that seem alive, this one included, in order of names.

@@ -126,6 +126,14 @@ func brief(d time.Duration) time.Duration {
 	return (d + unit - 1).Truncate(unit)
 }
 
+// amount is a number of things in words.
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func verdict(l *client.Answer, request bool) string {
 	switch {
 	case l.Shadow && !l.Allowed:

@@ -36,8 +36,50 @@ const (
 	maxAnswer      = 256 << 20
 )
 
-// ask calls the first of several nodes that answers.
+// How long a change is tried again while nodes answer that they cannot make it now,
+// as between two control leaders, and how often.
+const (
+	changePatience = 10 * time.Second
+	changePause    = 300 * time.Millisecond
+)
+
+// ask calls the first of several nodes that answers. A change that all who answer
+// refuse for the moment is tried again for changePatience.
 func ask[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+	for began := time.Now(); ; {
+		r, err := askEach(ctx, addrs, why, call)
+		var none *noneError
+		if !errors.As(err, &none) || !none.met || why != changing || time.Since(began) > changePatience {
+			return r, err
+		}
+		select {
+		case <-time.After(changePause):
+		case <-ctx.Done():
+			return r, err
+		}
+	}
+}
+
+// noneError is what each of the nodes said that did not do it.
+type noneError struct {
+	why  purpose
+	met  bool // one of them answered
+	said []string
+}
+
+func (e *noneError) Error() string {
+	text := "no node answered: "
+	switch {
+	case e.met && e.why == changing:
+		text = "nothing was changed, try again: "
+	case e.met:
+		text = "no node can answer this now: "
+	}
+	return text + strings.Join(e.said, "; ")
+}
+
+// askEach asks one node after the other.
+func askEach[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
 	var none R
 	if len(addrs) == 0 {
 		return none, usageError{errors.New("--addr names no node: want HOST:PORT and more after commas")}
@@ -46,7 +88,7 @@ func ask[R any](ctx context.Context, addrs []string, why purpose, call func(cont
 	if why != reading {
 		timeout = changeTimeout
 	}
-	var errs []string
+	failed := &noneError{why: why}
 	for _, addr := range addrs {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
@@ -61,9 +103,10 @@ func ask[R any](ctx context.Context, addrs []string, why purpose, call func(cont
 		if isFinal(err, why) {
 			return none, err
 		}
-		errs = append(errs, fmt.Sprintf("%s: %v", addr, err))
+		failed.met = failed.met || !errors.Is(err, errConnect)
+		failed.said = append(failed.said, fmt.Sprintf("%s: %v", addr, err))
 	}
-	return none, fmt.Errorf("no node answered: %s", strings.Join(errs, "; "))
+	return none, failed
 }
 
 func askOne[R any](ctx context.Context, conn *grpc.ClientConn, timeout time.Duration, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
@@ -77,6 +120,9 @@ func askOne[R any](ctx context.Context, conn *grpc.ClientConn, timeout time.Dura
 	return r, fault.FromStatus(err)
 }
 
+// errConnect is of a node that was not reached.
+var errConnect = errors.New("cannot connect")
+
 // connect waits for the connection: what fails before it stands was not done.
 func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -84,10 +130,10 @@ func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	conn.Connect()
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure {
-			return fault.New(fault.Unavailable, "cannot connect")
+			return fmt.Errorf("%w: %w", fault.Unavailable, errConnect)
 		}
 		if !conn.WaitForStateChange(ctx, state) {
-			return fault.New(fault.Unavailable, "cannot connect in %s", connectTimeout)
+			return fmt.Errorf("%w: %w in %s", fault.Unavailable, errConnect, connectTimeout)
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ func backupCommand() *cobra.Command {
 		Short: "Write a backup of the whole cluster",
 		Long: "backup writes policies with their versions and audit, overrides, and every bucket, result and permit, to one file,\n" +
 			"while the cluster serves. The file has all that was admitted before the command began; it appears only when it is whole.\n" +
+			"It fails when policies change meanwhile: run it again.\n" +
 			"Treat it as a secret: it holds the keys by which the cluster identifies buckets; only its owner may read it.\n\n" +
 			"To restore it, start a new cluster: rlnode serve --restore FILE --bootstrap-expect N … on every first node, with an\n" +
 			"empty --data-dir. The number of nodes, their names and --groups may differ. Time from the backup to the restore does\n" +
@@ -44,7 +45,8 @@ func backupCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "backup %s: %d policies, %d buckets in %d slots, cluster %s\n", out, info.Policies, info.Buckets, info.Slots, info.Cluster)
+			fmt.Fprintf(cmd.OutOrStdout(), "backup %s: %s, %s in %s, cluster %s\n", out, amount(info.Policies, "policy", "policies"),
+				amount(info.Buckets, "bucket", "buckets"), amount(info.Slots, "slot", "slots"), info.Cluster)
 			return nil
 		},
 	}

@@ -39,7 +39,7 @@ func benchCommand() *cobra.Command {
 			if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 				cfg.Progress = os.Stderr
 			}
-			c, err := client.New(addrs, client.WithDefaultTimeout(cfg.Timeout))
+			c, err := newClient(addrs, client.WithDefaultTimeout(cfg.Timeout))
 			if err != nil {
 				return usageError{err}
 			}

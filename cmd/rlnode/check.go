@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/client"
 )
@@ -97,7 +95,7 @@ func check(ctx context.Context, out io.Writer, o *checkOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(o.addrs)
+	c, err := newClient(o.addrs)
 	if err != nil {
 		return usageError{err}
 	}
@@ -105,14 +103,14 @@ func check(ctx context.Context, out io.Writer, o *checkOptions) error {
 	var before *pb.ExplainResponse
 	if o.explain {
 		if before, err = explain(ctx, o.addrs, &req); err != nil {
-			return usageIfInvalid(err)
+			return told(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	ctx, cancel := within(ctx, o.timeout)
 	defer cancel()
-	d, err := c.Decide(ctx, req)
+	d, err := decide(ctx, c, req)
 	if err != nil {
-		return usageIfInvalid(err)
+		return told(err)
 	}
 	if d.Degraded {
 		return fmt.Errorf("no bucket was asked: the cap on buckets is reached and this key is new, so that the failure mode of policy %s "+
@@ -125,12 +123,4 @@ func check(ctx context.Context, out io.Writer, o *checkOptions) error {
 		return exitCode(exitDenied)
 	}
 	return nil
-}
-
-// usageIfInvalid is for what the user typed: the cluster found it wrong.
-func usageIfInvalid(err error) error {
-	if errors.Is(err, fault.InvalidArgument) {
-		return usageError{err}
-	}
-	return err
 }

@@ -63,6 +63,7 @@ func (d *drain) run(ctx context.Context) error {
 		return err
 	}
 	d.begun, d.index = true, r.GetIndex()
+	printWarnings(d.progress, r.GetWarnings())
 	if r.GetAlready() {
 		fmt.Fprintf(d.progress, "%s is draining already: waiting for it\n", d.node)
 	}
@@ -110,10 +111,10 @@ func (d *drain) look(ctx context.Context) (gone bool, err error) {
 			continue
 		}
 		gone = false
-		d.say(n)
 		if !n.GetDraining() {
 			return false, fmt.Errorf("%s: %w", d.node, errStays)
 		}
+		d.say(n)
 	}
 	return gone, nil
 }

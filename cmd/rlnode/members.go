@@ -45,16 +45,22 @@ func removeCommand() *cobra.Command {
 		Use:   "remove NODE",
 		Short: "Declare that a node will never return; its state is gone for good",
 		Long: "remove takes a stopped node out of the cluster. Its replicas are made anew on other nodes, where any are left; on a\n" +
-			"cluster of three the groups then run on two of three and status exits 4. A node that comes back under the name is new.",
+			"cluster of three the groups then run on two of three and status exits 4. A node that comes back under the name is new.\n" +
+			"A node that was removed before, or has left, is no error.",
 		Args: oneArg("node name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := ask(cmd.Context(), addrs, changing, func(ctx context.Context, c *grpc.ClientConn) (*pb.RemoveResponse, error) {
+			r, err := ask(cmd.Context(), addrs, changing, func(ctx context.Context, c *grpc.ClientConn) (*pb.RemoveResponse, error) {
 				return pb.NewClusterClient(c).Remove(ctx, &pb.RemoveRequest{Node: args[0]})
 			})
-			if err == nil {
+			switch {
+			case err != nil:
+				return err
+			case r.GetAlready():
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is removed already\n", args[0])
+			default:
 				fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
 			}
-			return err
+			return nil
 		},
 	}
 	addrFlag(cmd, &addrs)

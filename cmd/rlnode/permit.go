@@ -57,16 +57,16 @@ func permitVerb(use, short, long string, do func(context.Context, *client.Client
 			if err != nil {
 				return err
 			}
-			c, err := client.New(o.addrs)
+			c, err := newClient(o.addrs)
 			if err != nil {
 				return usageError{err}
 			}
 			defer c.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+			ctx, cancel := within(cmd.Context(), o.timeout)
 			defer cancel()
 			a, err := do(ctx, c, req, args[0])
 			if err != nil {
-				return usageIfInvalid(err)
+				return told(err)
 			}
 			if err := printPermit(cmd.OutOrStdout(), a, o.output); err != nil {
 				return err

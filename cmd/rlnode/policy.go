@@ -27,8 +27,9 @@ func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "file", "f", "", "policy `FILE`, YAML; - is standard input")
 }
 
-func ifMatchFlag(cmd *cobra.Command, text *string) {
-	cmd.Flags().StringVar(text, "if-match", "", "change nothing unless this is the present version, `V` such as 811 or policy-version-811")
+// ifMatchFlag says on what a change depends, such as "this is the present version".
+func ifMatchFlag(cmd *cobra.Command, text *string, unless string) {
+	cmd.Flags().StringVar(text, "if-match", "", "change nothing unless "+unless+", `V` such as 811 or policy-version-811")
 }
 
 // etagPrefix begins a version as HTTP writes it.
@@ -143,7 +144,7 @@ func policyPutCommand() *cobra.Command {
 	}
 	addrFlag(cmd, &addrs)
 	fileFlag(cmd, &file)
-	ifMatchFlag(cmd, &match)
+	ifMatchFlag(cmd, &match, "no policy that the file changes is above this version")
 	cmd.Flags().BoolVar(&prune, "prune", false, "delete policies that the file does not have")
 	outputFlag(cmd, &output, "text")
 	return cmd
@@ -189,7 +190,7 @@ func policyDeleteCommand() *cobra.Command {
 		},
 	}
 	addrFlag(cmd, &addrs)
-	ifMatchFlag(cmd, &match)
+	ifMatchFlag(cmd, &match, "this is the policy's present version")
 	outputFlag(cmd, &output, "text")
 	return cmd
 }
@@ -217,7 +218,7 @@ func policyRollbackCommand() *cobra.Command {
 	}
 	addrFlag(cmd, &addrs)
 	cmd.Flags().Uint64Var(&to, "to", 0, "version `V` to go back to")
-	ifMatchFlag(cmd, &match)
+	ifMatchFlag(cmd, &match, "this is the policy's present version")
 	outputFlag(cmd, &output, "text")
 	return cmd
 }

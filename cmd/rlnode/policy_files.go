@@ -45,7 +45,7 @@ func policyValidateCommand() *cobra.Command {
 					Warnings []string `json:"warnings,omitempty"`
 				}{len(set.Policies), true, slips})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d policies\n", nameOf(file), len(set.Policies))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s\n", nameOf(file), amount(len(set.Policies), "policy", "policies"))
 			return err
 		},
 	}

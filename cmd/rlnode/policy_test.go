@@ -121,7 +121,7 @@ func TestFilesAreJudgedWithoutACluster(t *testing.T) {
 		want string
 		args []string
 	}{
-		{0, "is valid: 1 policies", []string{"validate", "-f", old}},
+		{0, "is valid: 1 policy\n", []string{"validate", "-f", old}},
 		{0, `{"policies":1,"valid":true}`, []string{"validate", "-f", old, "-o", "json"}},
 		{0, "nothing would change", []string{"diff", "-f", next, "--against", old}},
 		{0, "- payments", []string{"diff", "-f", next, "--against", old, "--prune"}},

@@ -51,16 +51,16 @@ func refund(ctx context.Context, out io.Writer, o *refundOptions) error {
 	if req.RequestID == "" {
 		return usageError{errors.New("--request-id is missing: want the id of the decision")}
 	}
-	c, err := client.New(o.addrs)
+	c, err := newClient(o.addrs)
 	if err != nil {
 		return usageError{err}
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	ctx, cancel := within(ctx, o.timeout)
 	defer cancel()
 	refunded, limits, err := c.Refund(ctx, req, o.cost)
 	if err != nil {
-		return usageIfInvalid(err)
+		return told(err)
 	}
 	return printRefund(out, refunded, limits, o.output)
 }

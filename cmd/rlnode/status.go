@@ -112,6 +112,7 @@ type clusterJSON struct {
 	Moves         []moveJSON  `json:"moves"`
 	MovesWaiting  uint32      `json:"moves_waiting"`
 	Dead          uint32      `json:"dead"`
+	SeenBy        string      `json:"seen_by"` // the node that answered
 }
 
 func nodesJSON(nodes []*pb.NodeStatus) []nodeJSON {
@@ -131,7 +132,7 @@ func statusJSON(r *pb.StatusResponse) clusterJSON {
 		ClusterID: r.GetClusterId(), Revision: r.GetRevision(), Healthy: r.GetHealthy(), Slots: r.GetSlots(),
 		ControlLeader: r.GetControlLeader(), Problems: append([]string{}, r.GetProblems()...),
 		Nodes: nodesJSON(r.GetNodes()), Groups: []groupJSON{}, Moves: []moveJSON{},
-		MovesWaiting: r.GetMovesWaiting(), Dead: r.GetDead(),
+		MovesWaiting: r.GetMovesWaiting(), Dead: r.GetDead(), SeenBy: r.GetNode(),
 	}
 	for _, m := range r.GetMoves() {
 		c.Moves = append(c.Moves, moveJSON{m.GetSlot(), m.GetRevision(), m.GetFrom(), m.GetTo(), m.GetPhase(), m.GetFromSettled(), m.GetToSettled()})
@@ -158,7 +159,8 @@ func statusTable(out io.Writer, r *pb.StatusResponse) error {
 	if !r.GetHealthy() {
 		word = "NOT HEALTHY"
 	}
-	fmt.Fprintf(out, "cluster %s  %s  revision %d  %d slots  control leader %s\n", r.GetClusterId(), word, r.GetRevision(), r.GetSlots(), orNone(r.GetControlLeader()))
+	fmt.Fprintf(out, "cluster %s  %s  revision %d  %d slots  control leader %s  as %s sees it\n",
+		orNone(r.GetClusterId()), word, r.GetRevision(), r.GetSlots(), orNone(r.GetControlLeader()), r.GetNode())
 	for _, p := range r.GetProblems() {
 		fmt.Fprintf(out, "  %s\n", p)
 	}

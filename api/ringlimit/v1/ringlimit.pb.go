@@ -2227,6 +2227,7 @@ type StatusResponse struct {
 	MovesWaiting  uint32                 `protobuf:"varint,10,opt,name=moves_waiting,json=movesWaiting,proto3" json:"moves_waiting,omitempty"` // slots whose move has not begun
 	Dead          uint32                 `protobuf:"varint,11,opt,name=dead,proto3" json:"dead,omitempty"`                                     // nodes that look dead to a majority of the others
 	Index         uint64                 `protobuf:"varint,12,opt,name=index,proto3" json:"index,omitempty"`                                   // of the control log, as far as the node that answers has applied it
+	Node          string                 `protobuf:"bytes,13,opt,name=node,proto3" json:"node,omitempty"`                                      // that answers: who is alive and leads is as it sees it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2343,6 +2344,13 @@ func (x *StatusResponse) GetIndex() uint64 {
 		return x.Index
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 type MembersRequest struct {
@@ -2471,6 +2479,7 @@ func (x *RemoveRequest) GetNode() string {
 
 type RemoveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Already       bool                   `protobuf:"varint,1,opt,name=already,proto3" json:"already,omitempty"` // it was removed, or had left, before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2503,6 +2512,13 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
 	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *RemoveResponse) GetAlready() bool {
+	if x != nil {
+		return x.Already
+	}
+	return false
 }
 
 type DrainRequest struct {
@@ -2551,8 +2567,9 @@ func (x *DrainRequest) GetNode() string {
 
 type DrainResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Already       bool                   `protobuf:"varint,1,opt,name=already,proto3" json:"already,omitempty"` // it was draining before
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`     // of the control log: a status of an earlier one does not know of it yet
+	Already       bool                   `protobuf:"varint,1,opt,name=already,proto3" json:"already,omitempty"`  // it was draining before
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`      // of the control log: a status of an earlier one does not know of it yet
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"` // what it costs, for a person
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2599,6 +2616,13 @@ func (x *DrainResponse) GetIndex() uint64 {
 		return x.Index
 	}
 	return 0
+}
+
+func (x *DrainResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type UndrainRequest struct {
@@ -4620,7 +4644,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	" \x01(\bR\ahealthy\x125\n" +
 	"\amembers\x18\v \x03(\v2\x1b.ringlimit.v1.ReplicaStatusR\amembers\x12\x18\n" +
 	"\aproblem\x18\f \x01(\tR\aproblem\x12\x17\n" +
-	"\atime_ns\x18\r \x01(\x03R\x06timeNs\"\xa0\x03\n" +
+	"\atime_ns\x18\r \x01(\x03R\x06timeNs\"\xb4\x03\n" +
 	"\x0eStatusResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1a\n" +
@@ -4635,18 +4659,21 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\rmoves_waiting\x18\n" +
 	" \x01(\rR\fmovesWaiting\x12\x12\n" +
 	"\x04dead\x18\v \x01(\rR\x04dead\x12\x14\n" +
-	"\x05index\x18\f \x01(\x04R\x05index\"\x10\n" +
+	"\x05index\x18\f \x01(\x04R\x05index\x12\x12\n" +
+	"\x04node\x18\r \x01(\tR\x04node\"\x10\n" +
 	"\x0eMembersRequest\"A\n" +
 	"\x0fMembersResponse\x12.\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x18.ringlimit.v1.NodeStatusR\x05nodes\"#\n" +
 	"\rRemoveRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\"\x10\n" +
-	"\x0eRemoveResponse\"\"\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"*\n" +
+	"\x0eRemoveResponse\x12\x18\n" +
+	"\aalready\x18\x01 \x01(\bR\aalready\"\"\n" +
 	"\fDrainRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\"?\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"[\n" +
 	"\rDrainResponse\x12\x18\n" +
 	"\aalready\x18\x01 \x01(\bR\aalready\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\"$\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"$\n" +
 	"\x0eUndrainRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"\x11\n" +
 	"\x0fUndrainResponse\"\x9f\x02\n" +
