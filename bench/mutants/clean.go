@@ -90,7 +90,7 @@ func (r *runner) innocent(ctx context.Context, binary string, x once) (words str
 	case err != nil:
 		return "", err
 	case v.late:
-		return "", fmt.Errorf("the clean build does not end within %v: %v, seed %d", longest, &x.m.sim, x.seed)
+		return "", fmt.Errorf("the clean build does not end within %v: %v, seed %d", r.longest(), &x.m.sim, x.seed)
 	case len(v.found) == 0:
 		return "", nil
 	}

@@ -31,7 +31,7 @@ import (
 func main() {
 	all := flag.Bool("all", false, "also the bugs beyond those of every merge")
 	jobs := flag.Int("jobs", 2, "how many run at a time, on one processor each")
-	limit := flag.Duration("limit", 4*time.Minute, "how long one bug may take, its build included")
+	limit := flag.Duration("limit", 4*time.Minute, "how long one bug may take, its build included; one run, a quarter of that")
 	keep := flag.String("keep", "", "a directory for what is built and for traces, which stays")
 	words := flag.Bool("words", false, "also print the first finding of each")
 	flag.Parse()

@@ -17,9 +17,9 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// longest is how long one run may take: a bug may keep a simulated cluster from ever
-// coming to rest, which is no verdict of a checker.
-const longest = time.Minute
+// longest is how long one run may take, of the limit of a bug: a bug may keep a simulated
+// cluster from ever coming to rest, which is no verdict of a checker.
+func (r *runner) longest() time.Duration { return r.limit / 4 }
 
 // verdict is what became of one run of one build.
 type verdict struct {
@@ -141,7 +141,7 @@ func (m *mutant) seeds() func(func(uint64) bool) {
 // seed runs one seed of a scene.
 func (r *runner) seed(ctx context.Context, binary string, s *scene, seed uint64) (verdict, error) {
 	args := append([]string{"-test.run", "^TestNarrow$", "-test.timeout", "5m", "-traces", r.dir, "-seed", strconv.FormatUint(seed, 10)}, s.args()...)
-	run, cancel := context.WithTimeout(ctx, longest)
+	run, cancel := context.WithTimeout(ctx, r.longest())
 	defer cancel()
 	out, _ := r.execute(run, binary, "bench/sim", args...)
 	if run.Err() != nil {

@@ -58,8 +58,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "map-order", sees: []string{"replay", "once", "exact", "versions", "replicas"},
-		sim:   scene{works: "frozen,refill,patient", faults: "kill-leader,kill", rounds: 4, with: []string{"short-log"}},
-		first: []uint64{15},
+		sim: scene{works: "frozen,refill,patient", faults: "kill-leader,kill", rounds: 4, with: []string{"short-log"}},
 	},
 	{
 		name: "float-refill", sees: []string{"replay"},
@@ -90,8 +89,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "retry-without-key", sees: []string{"replay", "exact", "linear"},
-		sim:   scene{works: "frozen,refill", faults: "reset", rounds: 3},
-		first: []uint64{6},
+		sim: scene{works: "frozen,refill", faults: "reset", rounds: 3},
 	},
 	{
 		name: "serve-after-seal", sees: []string{"order", "replay", "exact", "time", "linear", "final"},

@@ -32,6 +32,8 @@ type outcome struct {
 	ops      int
 	admitted int
 	unknown  int
+	repeated int           // answers that a group remembered: their charge was not made again
+	retries  uint64        // by client libraries
 	epochs   bool          // a group lost its majority
 	served   time.Duration // after the healing, until every group served
 	healed   time.Duration // and until all was whole
@@ -42,6 +44,10 @@ type outcome struct {
 	trace    *trace
 	history  []check.Op
 }
+
+// weak says whether nothing was left open, or nothing was retried: such a run is not
+// wrong, but it says little about retries, and few may be like it.
+func (o *outcome) weak() bool { return o.unknown == 0 || o.retries == 0 || o.repeated == 0 }
 
 func (o *outcome) fail(format string, args ...any) {
 	o.failures = append(o.failures, fmt.Sprintf(format, args...))
@@ -180,8 +186,11 @@ func (o *outcome) judge(k *work, verdicts []check.Verdict) {
 		case check.Unknown:
 			o.unknown++
 		}
+		if k.ops[i].Witness.Repeated {
+			o.repeated++
+		}
 	}
-	o.ops = len(k.ops)
+	o.ops, o.retries = len(k.ops), k.retries
 	for _, v := range verdicts {
 		for _, f := range v.Findings {
 			o.fail("%s", f.Explain())

@@ -46,13 +46,17 @@ func (w *world) claim(name string) bool {
 	return true
 }
 
-// weather gives the links of a new node the delay of the plan. w.mu is held.
+// weather gives the links of a new node the delays of the plan. w.mu is held.
 func (w *world) weather(name string) {
 	for _, o := range w.all {
 		if o != name {
 			w.net.Delay(name, o, w.plan.delay)
 			w.net.Delay(o, name, w.plan.delay)
 		}
+	}
+	for i, c := range clientHosts {
+		w.net.Delay(name, c, w.plan.far[i])
+		w.net.Delay(c, name, w.plan.far[i])
 	}
 }
 

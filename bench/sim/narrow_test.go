@@ -40,7 +40,7 @@ func TestNarrow(t *testing.T) {
 		case len(o.void) > 0:
 			fmt.Printf("seed %d: VOID: %s\n", seed, strings.Join(o.void, "; "))
 		default:
-			fmt.Printf("seed %d: HELD: %d operations, %d admitted, %d unknown\n", seed, o.ops, o.admitted, o.unknown)
+			fmt.Printf("seed %d: HELD: %d operations, %d admitted, %d unknown, %d retries, %d answers repeated\n", seed, o.ops, o.admitted, o.unknown, o.retries, o.repeated)
 		}
 		if *keep {
 			fmt.Println(o.write(t))

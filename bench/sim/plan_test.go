@@ -10,12 +10,13 @@ import (
 // plan is all that a seed decides.
 type plan struct {
 	seed   uint64
-	nodes  int           // at the beginning
-	later  int           // nodes that join after the start of the load
-	drain  bool          // one of more than three is drained under load
-	remove bool          // or killed, and removed for good
-	delay  time.Duration // of each link
-	drift  []int         // ppm that the clock of each node is fast
+	nodes  int             // at the beginning
+	later  int             // nodes that join after the start of the load
+	drain  bool            // one of more than three is drained under load
+	remove bool            // or killed, and removed for good
+	delay  time.Duration   // of each link between nodes
+	far    []time.Duration // each client's links to all nodes: how long an answer may get lost
+	drift  []int           // ppm that the clock of each node is fast
 	offset []time.Duration
 	works  []string
 	rounds []round
@@ -73,7 +74,7 @@ func (p *plan) String() string {
 	if p.losses {
 		fmt.Fprintf(&b, ", policies of each on_state_loss, checkpoints every %v", p.saves)
 	}
-	fmt.Fprintf(&b, "; links %v; clocks %v ppm; %s", p.delay, p.drift, strings.Join(p.works, " "))
+	fmt.Fprintf(&b, "; links %v, of clients %v; clocks %v ppm; %s", p.delay, p.far, p.drift, strings.Join(p.works, " "))
 	for _, r := range p.rounds {
 		fmt.Fprintf(&b, "\n\t%v after a pause of %v", r.faults, r.pause.Round(time.Millisecond))
 	}
@@ -151,7 +152,16 @@ func newPlan(seed uint64) *plan {
 		p.rounds = append(p.rounds, newRound(r))
 	}
 	p.vary(rand.New(rand.NewPCG(seed, 0x76617279)))
+	p.distances(rand.New(rand.NewPCG(seed, 0x666172)))
 	return p
+}
+
+// distances decides how far off clients are. Only what is on its way for a while can
+// be lost on it: an answer that is lost after its charge is what retries are for.
+func (p *plan) distances(r *rand.Rand) {
+	for range clientHosts {
+		p.far = append(p.far, time.Millisecond+time.Duration(r.Int64N(int64(20*time.Millisecond))))
+	}
 }
 
 // vary decides what kind of cluster it is.

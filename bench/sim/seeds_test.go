@@ -33,7 +33,7 @@ func TestSeeds(t *testing.T) {
 	}
 	begun := time.Now()
 	var total outcome
-	ran, void, failed, epochs := 0, 0, 0, 0
+	ran, void, weak, failed, epochs := 0, 0, 0, 0, 0
 	for i := range *seeds {
 		if *within > 0 && time.Since(begun) > *within {
 			break
@@ -44,11 +44,16 @@ func TestSeeds(t *testing.T) {
 		total.ops += o.ops
 		total.admitted += o.admitted
 		total.unknown += o.unknown
+		total.retries += o.retries
+		total.repeated += o.repeated
 		total.virtual += o.virtual
 		total.doubles += o.doubles
 		total.installs += o.installs
 		if o.epochs {
 			epochs++
+		}
+		if o.weak() {
+			weak++
 		}
 		switch {
 		case len(o.failures) > 0:
@@ -59,11 +64,14 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	took := time.Since(begun)
-	fmt.Printf("%d seeds in %v (%.0f a minute, %.0f times real time): %d operations, %d admitted, %d unknown, %d requests between nodes doubled, %d snapshots installed, %d runs with new epochs, %d void, %d failed\n",
+	fmt.Printf("%d seeds in %v (%.0f a minute, %.0f times real time): %d operations, %d admitted, %d unknown, %d retries, %d answers repeated, %d requests between nodes doubled, %d snapshots installed, %d runs with new epochs, %d weak, %d void, %d failed\n",
 		ran, took.Round(time.Millisecond), float64(ran)/took.Minutes(), total.virtual.Seconds()/took.Seconds(),
-		total.ops, total.admitted, total.unknown, total.doubles, total.installs, epochs, void, failed)
+		total.ops, total.admitted, total.unknown, total.retries, total.repeated, total.doubles, total.installs, epochs, weak, void, failed)
 	if void > 1 && 100*void > mostVoid*ran {
 		t.Errorf("%d of %d runs prove nothing", void, ran)
+	}
+	if ran >= 20 && weak == ran {
+		t.Errorf("in each of %d runs nothing was left open, or nothing retried, or no answer repeated", ran)
 	}
 	if ran >= 20 && total.installs == 0 {
 		t.Errorf("no snapshot was installed in %d runs", ran)
@@ -81,7 +89,7 @@ func attemptSeed(t *testing.T, seed uint64) *outcome {
 		}
 		path := o.write(t)
 		if len(o.failures) == 0 {
-			fmt.Printf("seed %d: %d operations, %v virtual in %v, trace %s\n", seed, o.ops, o.virtual, o.real, path)
+			fmt.Printf("seed %d: %d operations, %d unknown, %d retries, %d answers repeated, %v virtual in %v, trace %s\n", seed, o.ops, o.unknown, o.retries, o.repeated, o.virtual, o.real, path)
 			return
 		}
 		fails := 1

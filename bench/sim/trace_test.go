@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -54,6 +55,10 @@ func (t *trace) logger(name string) *slog.Logger {
 	return slog.New(&words{t: t, who: name, level: level})
 }
 
+// differs is what a node says of a replica that is not as its leader is. It compares them
+// every second and has such a one replaced, so that none may be left at the end of a run.
+const differs = "it differs from its leader"
+
 // words is a slog.Handler that writes into the trace.
 type words struct {
 	t     *trace
@@ -71,6 +76,9 @@ func (h *words) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	h.t.write(h.who, "%s %s%s%s", r.Level, r.Message, b.String(), h.with)
+	if r.Level >= slog.LevelError && strings.Contains(b.String(), differs) {
+		h.t.broken("replicas: node %s: %s%s", h.who, r.Message, b.String())
+	}
 	return nil
 }
 

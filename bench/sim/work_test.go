@@ -18,6 +18,7 @@ var clientHosts = []string{"c0", "c1", "c2"}
 
 const (
 	attempt  = 200 * time.Millisecond // of one try, so that outcomes stay unknown
+	waiting  = 2 * time.Second        // of one that outlasts an election, so that the client library retries
 	patience = 90 * time.Second       // for the answer of a request that is retried under its id, which is kept for two minutes
 )
 
@@ -28,6 +29,7 @@ type work struct {
 	stop    chan struct{} // closed when no new request is to be made
 	wg      sync.WaitGroup
 	number  atomic.Uint64 // of requests
+	retries uint64        // by client libraries, once the load has ended
 
 	mu       sync.Mutex // guards what follows
 	ops      []check.Op
@@ -87,6 +89,7 @@ func (k *work) end() {
 	close(k.stop)
 	k.wg.Wait()
 	for _, c := range k.clients {
+		k.retries += c.Stats().Retries
 		_ = c.Close()
 	}
 }

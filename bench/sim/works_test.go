@@ -19,6 +19,7 @@ var works = map[string]func(*work){
 			for c := range 2 {
 				k.every(c, 400*time.Millisecond, func(r *rand.Rand) { k.take(c, client.Request{Tenant: name, Plan: "frozen"}, attempt) })
 			}
+			k.every(2, 600*time.Millisecond, func(r *rand.Rand) { k.take(2, client.Request{Tenant: name, Plan: "frozen"}, waiting) })
 		}
 	},
 	"refill": func(k *work) {
