@@ -12,7 +12,11 @@ POLICIES ?=
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The modules of this repository; tools/ holds tools only and has no tests.
-MODULES := . api client
+MODULES := . api client bench/peers
+
+# gubernator, one of the peers, brings packages that take minutes to compile: only the
+# benchmark itself is built with them. No other module knows the tag.
+LIGHT := nogubernator
 
 # What agrees and carries is tested under the race detector, one processor a test
 # binary: the longest package first, so that the others run beside it. What only
@@ -35,10 +39,10 @@ TOOLS := bin/tools
 TEST  := $(GO) test -timeout 15m
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build vet test race fuzz bench bench-idle chaos chaos-short chaos-sim chaos-mutants try-operations fmt fmt-check lint proto ci clean
+.PHONY: help dev build vet test race fuzz bench bench-peers bench-peers-full bench-idle bench-scale capacity chaos chaos-short chaos-sim chaos-mutants try-operations fmt fmt-check lint proto ci clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: build ## Run a whole cluster in one process on loopback (POLICIES=FILE for your own)
 	bin/rlnode dev $(if $(POLICIES),--policies $(POLICIES))
@@ -47,7 +51,7 @@ build: ## Build bin/rlnode
 	$(GO) build -ldflags '-X main.buildVersion=$(VERSION)' -o bin/rlnode ./cmd/rlnode
 
 vet: ## go vet in every module
-	@set -e; for m in $(MODULES); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...); done
+	@set -e; for m in $(MODULES); do echo "go vet $$m"; (cd $$m && $(GO) vet -tags $(LIGHT) ./...); done
 
 test: vet ## Vet and test every module, the core with the race detector
 ifeq ($(RACE),)
@@ -57,9 +61,10 @@ endif
 	$(TEST) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(CORE)))(/|$$)')
 	cd api && $(TEST) $(RACE) ./...
 	cd client && $(TEST) $(RACE) ./...
+	cd bench/peers && $(TEST) -tags $(LIGHT) ./...
 
 race: ## Test every package of every module with the race detector
-	@set -e; for m in $(MODULES); do (cd $$m && $(GO) test $(RACE) -timeout 30m ./...); done
+	@set -e; for m in $(MODULES); do (cd $$m && $(GO) test -tags $(LIGHT) $(RACE) -timeout 30m ./...); done
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	FUZZTIME=$(FUZZTIME) tools/fuzz.sh $(MODULES)
@@ -105,8 +110,26 @@ chaos-sim: ## Break simulated clusters in virtual time: SEEDS (default 200) from
 chaos-mutants: ## Make one bug at a time in a copy of the product: a checker must see each
 	$(GO) run ./bench/mutants
 
+# Both go on where they were broken off: remove the directory to begin anew.
+PEERS = cd bench/peers && $(GO) build -o ../../bin/peers . && cd ../.. && bin/peers -rlnode bin/rlnode
+
+bench-peers: build ## Beside Redis and gubernator: uniform traffic, every point (needs redis-server; 20 minutes)
+	$(PEERS) -o bin/peers-results
+
+bench-peers-full: build ## The same with all kinds of traffic, and memory at 1 M and 10 M keys (two hours)
+	$(PEERS) -o bin/peers-results-full -traffic uniform,mixed,zipf,hot,abusive -memory 1000000,10000000
+
 bench-idle: build ## What an idle cluster of 3 and of 7 nodes costs: CPU of each node, writes on each link
 	$(GO) run ./bench/idle -rlnode bin/rlnode
+
+# A measurement by itself: make bench-scale SCALE="nodes"; see bench/scale for its flags.
+SCALE ?= nodes keys overload open neighbour calm
+
+bench-scale: build ## Cost, memory and tails as a cluster grows, fills and is overloaded (half an hour; SCALE="open" for one)
+	$(GO) run ./bench/scale -rlnode bin/rlnode $(SCALE)
+
+capacity: ## Print the tables of docs/capacity.md anew
+	$(GO) run ./bench/capacity -page docs/capacity.md
 
 try-operations: build ## Run every procedure of docs/operations.md as it stands
 	bench/operations.sh
@@ -120,7 +143,7 @@ fmt-check: $(TOOLS)/gofumpt ## Fail if a Go file is not formatted
 
 lint: fmt-check vet $(TOOLS)/golangci-lint ## Formatting, vet, golangci-lint and the import rules
 	@set -e; for m in $(MODULES); do echo "golangci-lint $$m"; \
-	(cd $$m && $(CURDIR)/$(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	(cd $$m && $(CURDIR)/$(TOOLS)/golangci-lint run --build-tags $(LIGHT) --config $(CURDIR)/.golangci.yml ./...); done
 	$(GO) test -count 1 ./internal/arch
 
 proto: $(TOOLS)/gofumpt ## Regenerate api/ from the .proto (needs protoc: Debian's protobuf-compiler)

@@ -23,6 +23,7 @@ type metrics struct {
 	undone    prometheus.Counter
 	stale     prometheus.Counter
 	elsewhere prometheus.Counter
+	busy      prometheus.Histogram
 	moves     *moveMetrics
 	epochs    prometheus.Counter
 	salvaged  *prometheus.CounterVec // by kind of source
@@ -39,6 +40,10 @@ func newMetrics(n *Node) *metrics {
 	m.stale = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_policy_stale_total", Help: "Requests matched again because their group held newer policies."})
 	m.elsewhere = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_slot_waits_total", Help: "Requests that waited on this node because their slot was on its way to another group."})
 	m.epochs = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_new_epochs_total", Help: "Groups made anew because a majority of their replicas was lost for good, since this process started."})
+	m.busy = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "ringlimit_busy_seconds", Help: "From reading a message of callers to answering that some of it met a full node or group.",
+		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
+	})
 	m.salvaged, m.moves = newSalvaged(), newMoveMetrics()
 	m.undone = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_standing_charges_total", Help: "Charges of denied requests over several groups that could not be given back in time; a retry with the same id repairs them."})
 	m.differ = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_replicas_differ_total", Help: "Replicas of this node found to differ from their leader; always 0, or there is a fault in the program or the machine."})
@@ -53,7 +58,7 @@ func newMetrics(n *Node) *metrics {
 			m.decisions[allowed][uncommitted] = decisions.WithLabelValues(yes(allowed), yes(1-uncommitted))
 		}
 	}
-	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.takes, m.forwarded, m.noMatch, decisions,
+	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.busy, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &placementCollector{n})
 	return m

@@ -121,7 +121,9 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err := n.listen(); err != nil {
 		return nil, err
 	}
-	n.server = transport.NewServer(n, transport.ServerOptions{Logger: n.log})
+	n.server = transport.NewServer(n, transport.ServerOptions{
+		Logger: n.log, Busy: func(after time.Duration) { n.metrics.busy.Observe(after.Seconds()) },
+	})
 	return n, nil
 }
 

@@ -53,10 +53,13 @@ func Level(groups []Copies, nodes []string) (Shift, bool) {
 	var best Shift
 	gain := 0
 	for i, g := range groups {
-		ranked := Rendezvous(g.Owner, nodes)
+		var ranked []string // only for groups that have a copy to give
 		for _, from := range g.Nodes {
 			if c, ok := count[from]; !ok || c < most || from == g.Owner {
 				continue
+			}
+			if ranked == nil {
+				ranked = Rendezvous(g.Owner, nodes)
 			}
 			at := slices.Index(ranked, from)
 			for rank, to := range ranked {

@@ -66,6 +66,9 @@ type ServerOptions struct {
 	// closed: until then it holds the memory of all that it has asked; 0: 5 s.
 	SlowReader time.Duration
 	GRPC       []grpc.ServerOption // more options, such as credentials
+	// Busy is told of each message and call that was answered BUSY, wholly or in part:
+	// how long after it was read. It is called by many goroutines; nil: nobody is told.
+	Busy func(after time.Duration)
 }
 
 // What one connection and one stream may hold. The windows are static because
@@ -113,6 +116,9 @@ func NewServer(b Backend, o ServerOptions) *Server {
 	}
 	if o.Inflight <= 0 {
 		o.Inflight = 32
+	}
+	if o.Busy == nil {
+		o.Busy = func(time.Duration) {}
 	}
 	s := &Server{
 		born: time.Now(), backend: b, options: o, health: health.NewServer(),

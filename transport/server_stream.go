@@ -25,18 +25,24 @@ import (
 type stream struct {
 	server  *Server
 	grpc    grpc.ServerStream
-	jobs    chan *wire.Requests // unbuffered: a send succeeds only if a worker is free
-	ended   chan error          // the reader's last word; capacity 1
-	failed  chan struct{}       // a goroutine of the stream panicked; capacity 1
-	work    sync.WaitGroup      // the workers
-	sending atomic.Int64        // since when an answer waits to be taken, by the server's clock; 0: none does
-	closed  atomic.Bool         // the handler is about to return: nothing more may be sent
+	jobs    chan asked     // unbuffered: a send succeeds only if a worker is free
+	ended   chan error     // the reader's last word; capacity 1
+	failed  chan struct{}  // a goroutine of the stream panicked; capacity 1
+	work    sync.WaitGroup // the workers
+	sending atomic.Int64   // since when an answer waits to be taken, by the server's clock; 0: none does
+	closed  atomic.Bool    // the handler is about to return: nothing more may be sent
 
 	mu      sync.Mutex // guards what follows; held while sending
 	out     wire.Raw
 	pending int           // messages read and not yet answered
 	quiet   chan struct{} // closed when pending is 0 after drain
 	drained bool          // drain was called
+}
+
+// asked is a message that was read at a time of the server's clock.
+type asked struct {
+	*wire.Requests
+	read int64
 }
 
 var (
@@ -66,7 +72,7 @@ func (s *Server) free(n int) { s.deciding.Add(int64(-n)) }
 
 func (s *Server) serveStream(g grpc.ServerStream) error {
 	t := &stream{
-		server: s, grpc: g, jobs: make(chan *wire.Requests), ended: make(chan error, 1), failed: make(chan struct{}, 1),
+		server: s, grpc: g, jobs: make(chan asked), ended: make(chan error, 1), failed: make(chan struct{}, 1),
 		quiet: make(chan struct{}),
 	}
 	defer t.close()
@@ -139,25 +145,26 @@ func (t *stream) read(ctx context.Context) {
 }
 
 // next reads one message.
-func (t *stream) next(in *wire.Raw) (*wire.Requests, error) {
+func (t *stream) next(in *wire.Raw) (q asked, err error) {
 	if err := t.grpc.RecvMsg(in); err != nil {
-		return nil, err
+		return q, err
 	}
+	q.read = t.server.clock()
 	if err := in.Check(); err != nil {
-		return nil, err
+		return q, err
 	}
-	q := requestsPool.Get().(*wire.Requests)
+	q.Requests = requestsPool.Get().(*wire.Requests)
 	if err := q.Stream(in.B); err != nil {
-		return nil, err
+		return q, err
 	}
 	if q.Message.Id == 0 {
-		return nil, fault.Field("id", "must not be 0")
+		return q, fault.Field("id", "must not be 0")
 	}
 	return q, nil
 }
 
 // decide is a worker. It ends with the reader.
-func (t *stream) decide(ctx context.Context, q *wire.Requests) {
+func (t *stream) decide(ctx context.Context, q asked) {
 	defer t.work.Done()
 	defer t.contain()
 	for ok := true; ok; q, ok = <-t.jobs {
@@ -166,9 +173,9 @@ func (t *stream) decide(ctx context.Context, q *wire.Requests) {
 }
 
 // one decides and answers one message.
-func (t *stream) one(ctx context.Context, q *wire.Requests) {
+func (t *stream) one(ctx context.Context, q asked) {
 	defer t.server.free(q.Len())
-	t.answer(q, t.server.decide(ctx, q))
+	t.answer(q, t.server.decide(ctx, q.Requests))
 }
 
 // contain, deferred, makes a panic the end of the stream instead of the process.
@@ -190,12 +197,16 @@ func (t *stream) begin() {
 
 // answer sends the results of q and gives q back. An error needs no handling:
 // the reader meets it too.
-func (t *stream) answer(q *wire.Requests, results []*pb.Result) {
+func (t *stream) answer(q asked, results []*pb.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed.Load() {
 		t.out.B = wire.AppendResponse(t.out.B[:0], q.Message.Id, results)
-		t.sending.Store(t.server.clock())
+		now := t.server.clock()
+		if anyBusy(results) {
+			t.server.options.Busy(time.Duration(now - q.read))
+		}
+		t.sending.Store(now)
 		_ = t.grpc.SendMsg(&t.out)
 		t.sending.Store(0)
 	}
@@ -204,7 +215,16 @@ func (t *stream) answer(q *wire.Requests, results []*pb.Result) {
 		close(t.quiet)
 		t.drained = false
 	}
-	requestsPool.Put(q)
+	requestsPool.Put(q.Requests)
+}
+
+func anyBusy(results []*pb.Result) bool {
+	for _, r := range results {
+		if r.GetError().GetCode() == pb.Code_CODE_BUSY {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *stream) sendRouting() error {

@@ -120,6 +120,36 @@ func TestTooManyMessagesInFlightAreBusy(t *testing.T) {
 	})
 }
 
+func TestBusyIsTimedFromReading(t *testing.T) {
+	told := make(chan time.Duration, 8)
+	busy := func(after time.Duration) { told <- after }
+	serve(t, transport.ServerOptions{Busy: busy}, func(t *testing.T, s *served) {
+		s.b.decide = func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+			results := admit(ctx, m)
+			if m.Id > 1 {
+				time.Sleep(time.Duration(m.Id) * time.Second)
+				results[1] = &pb.Result{Error: fault.ToProto(fault.Busy)}
+			}
+			return results
+		}
+		g := s.stream()
+		for id := range uint64(2) {
+			s.send(g, &pb.StreamRequest{Id: id + 1, Requests: requests(2)})
+			s.recv(g)
+		}
+		if after := <-told; after != 2*time.Second || len(told) != 0 {
+			t.Errorf("told %v and %d more; want 2 s alone", after, len(told))
+		}
+		s.b.decide = refuse(fault.Busy)
+		if _, err := pb.NewLimiterClient(s.conn).Decide(s.t.Context(), requests(1)[0]); err == nil {
+			t.Error("a unary call was not refused")
+		}
+		if after := <-told; after != 0 {
+			t.Errorf("of a unary call told %v; want 0", after)
+		}
+	})
+}
+
 func TestRoutingIsSentWhenItChangedAndOnlyThen(t *testing.T) {
 	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
 		g := s.stream()

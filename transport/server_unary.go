@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -93,12 +94,22 @@ func (s *Server) decideOne(ctx context.Context, in *wire.Raw) (*wire.Raw, error)
 	if err := q.Decide(in.B); err != nil {
 		return nil, err
 	}
-	r := s.decide(ctx, q)[0]
+	r := s.timed(ctx, q)[0]
 	if r.GetDecision() == nil {
 		return nil, errorOf(r)
 	}
 	withLimits(r.GetDecision())
 	return &wire.Raw{B: wire.AppendDecideResponse(nil, r.GetDecision())}, nil
+}
+
+// timed decides, and tells how long it took to answer BUSY.
+func (s *Server) timed(ctx context.Context, q *wire.Requests) []*pb.Result {
+	read := s.clock()
+	results := s.decide(ctx, q)
+	if anyBusy(results) {
+		s.options.Busy(time.Duration(s.clock() - read))
+	}
+	return results
 }
 
 // errorOf is the error of a result that is no decision.
@@ -115,7 +126,7 @@ func (s *Server) decideBatch(ctx context.Context, in *wire.Raw) (*wire.Raw, erro
 	if err := q.Batch(in.B); err != nil {
 		return nil, err
 	}
-	results := s.decide(ctx, q)
+	results := s.timed(ctx, q)
 	for _, r := range results {
 		withLimits(r.GetDecision())
 	}

@@ -14,15 +14,35 @@ import (
 // CPU is the CPU time that the node's process has used since it began, in steps
 // of 10 ms.
 func (n *Node) CPU() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
-	}
-	used, err := parseStat(string(stat))
+	used, err := CPU(n.PID())
 	if err != nil {
 		return 0, fmt.Errorf("CPU time of node %s: %w", n.Name, err)
 	}
 	return used, nil
+}
+
+// CPU is the CPU time that a process has used since it began, in steps of 10 ms.
+func CPU(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseStat(string(stat))
+}
+
+// Resident is the anonymous memory of the node's process, in bytes, from Linux.
+func (n *Node) Resident() (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("memory of node %s: %w", n.Name, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kb * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process of node %s tells no RssAnon", n.Name)
 }
 
 // parseStat reads user and system time from a line of /proc/<pid>/stat, where

@@ -1,6 +1,7 @@
-// Package load puts load on a cluster through the Go client and measures what
-// callers see: a closed loop of so many callers, or an open loop at a fixed
-// rate whose latencies count from the time a request was due.
+// Package load puts load on a cluster through the Go client, or on anything else
+// that answers such requests, and measures what callers see: a closed loop of so
+// many callers, or an open loop at a fixed rate whose latencies count from the time
+// a request was due.
 package load
 
 import (
@@ -12,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/ringlimit/ringlimit/client"
 )
@@ -30,6 +29,10 @@ type Config struct {
 	Timeout      time.Duration // each call's deadline
 	TenantPrefix string
 	Progress     io.Writer // a line a second; nil: none
+
+	// Window, if set, is called when the first call is about to begin, and what it
+	// returns when the last has been answered: to read what that time cost.
+	Window func() (end func())
 }
 
 // Validate says what is wrong with c, naming the flag.
@@ -70,22 +73,33 @@ type Report struct {
 
 // run is a load under way.
 type run struct {
-	cfg     Config
-	client  *client.Client
-	end     time.Time       // no call begins after it; zero: no end
-	next    atomic.Int64    // decisions given out
-	counts  [3]atomic.Int64 // admitted, denied, errors
-	mu      sync.Mutex      // guards the rest
-	latency *hdrhistogram.Histogram
-	first   error
+	cfg       Config
+	workers   []*worker       // one for each caller
+	latencies []*latency      // that they share
+	end       time.Time       // no call begins after it; zero: no end
+	next      atomic.Int64    // decisions given out
+	counts    [3]atomic.Int64 // admitted, denied, errors
+	mu        sync.Mutex      // guards first
+	first     error
 }
 
 // Run puts the load on the cluster behind c until it is done or ctx ends.
 func Run(ctx context.Context, c *client.Client, cfg Config) (Report, error) {
+	return Against(ctx, Cluster(c, cfg.request), cfg)
+}
+
+// Against puts the load on t until it is done or ctx ends. What Keys, Cost and
+// TenantPrefix say is then for t to know.
+func Against(ctx context.Context, t Target, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
-	r := &run{cfg: cfg, client: c, latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)}
+	r := &run{cfg: cfg}
+	r.recruit(t)
+	ended := func() {}
+	if cfg.Window != nil {
+		ended = cfg.Window()
+	}
 	start := time.Now()
 	if cfg.Duration > 0 {
 		r.end = start.Add(cfg.Duration)
@@ -97,6 +111,7 @@ func Run(ctx context.Context, c *client.Client, cfg Config) (Report, error) {
 		r.closed(ctx)
 	}
 	took := time.Since(start)
+	ended()
 	stop()
 	return r.report(took), nil
 }
@@ -117,17 +132,15 @@ func (r *run) claim(ctx context.Context) (from, to int64) {
 // closed runs callers that each ask again as soon as they are answered.
 func (r *run) closed(ctx context.Context) {
 	var wg sync.WaitGroup
-	for range r.cfg.Concurrency {
+	for _, w := range r.workers {
 		wg.Go(func() {
-			w := r.worker()
 			for {
 				from, to := r.claim(ctx)
 				if from == to {
-					break
+					return
 				}
 				w.call(ctx, from, to, time.Now())
 			}
-			w.flush()
 		})
 	}
 	wg.Wait()
@@ -142,13 +155,11 @@ func (r *run) open(ctx context.Context, start time.Time) {
 	}
 	jobs := make(chan job, r.cfg.Concurrency)
 	var wg sync.WaitGroup
-	for range r.cfg.Concurrency {
+	for _, w := range r.workers {
 		wg.Go(func() {
-			w := r.worker()
 			for j := range jobs {
 				w.call(ctx, j.from, j.to, j.due)
 			}
-			w.flush()
 		})
 	}
 	gap := time.Duration(float64(r.cfg.Batch) / r.cfg.Rate * float64(time.Second))
@@ -170,13 +181,16 @@ func (r *run) open(ctx context.Context, start time.Time) {
 	wg.Wait()
 }
 
+// report sums up when all callers have ended.
 func (r *run) report(took time.Duration) Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	all := newHistogram()
+	for _, l := range r.latencies {
+		all.Merge(l.hist)
+	}
 	rep := Report{
 		Admitted: r.counts[0].Load(), Denied: r.counts[1].Load(), Errors: r.counts[2].Load(), Seconds: took.Seconds(),
-		P50: r.latency.ValueAtPercentile(50), P99: r.latency.ValueAtPercentile(99),
-		P999: r.latency.ValueAtPercentile(99.9), Max: r.latency.Max(),
+		P50: all.ValueAtPercentile(50), P99: all.ValueAtPercentile(99),
+		P999: all.ValueAtPercentile(99.9), Max: all.Max(),
 	}
 	rep.Requests = rep.Admitted + rep.Denied + rep.Errors
 	rep.Rate = float64(rep.Admitted+rep.Denied) / took.Seconds()
@@ -212,9 +226,9 @@ func (r *run) progress(start time.Time) (stop func()) {
 }
 
 // request is the decision at position i.
-func (r *run) request(i int64) client.Request {
+func (c *Config) request(i int64) client.Request {
 	return client.Request{
-		Tenant: r.cfg.TenantPrefix + strconv.FormatInt(i%int64(r.cfg.Keys), 10),
-		Cost:   r.cfg.Cost, Look: r.cfg.Cost == 0,
+		Tenant: c.TenantPrefix + strconv.FormatInt(i%int64(c.Keys), 10),
+		Cost:   c.Cost, Look: c.Cost == 0,
 	}
 }

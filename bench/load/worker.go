@@ -2,80 +2,81 @@ package load
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/ringlimit/ringlimit/client"
 )
 
-// worker is one caller. It keeps its own histogram, so that callers do not
-// contend while they measure.
+// worker is one caller.
 type worker struct {
 	r       *run
-	latency *hdrhistogram.Histogram
-	batch   []client.Request
+	caller  Caller
+	latency *latency
+	answers []Answer
 }
 
-func (r *run) worker() *worker {
-	return &worker{r: r, latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)}
+// latency is a histogram of some callers. One for each would be best, but takes
+// 180 KB, and an open loop may have tens of thousands of callers.
+type latency struct {
+	mu   sync.Mutex // guards hist; held to count one call
+	hist *hdrhistogram.Histogram
+}
+
+// maxHistograms is how many there are, at most: enough that callers rarely meet.
+const maxHistograms = 64
+
+// newHistogram holds microseconds, an hour at most.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
+}
+
+// recruit makes the callers.
+func (r *run) recruit(t Target) {
+	for range min(r.cfg.Concurrency, maxHistograms) {
+		r.latencies = append(r.latencies, &latency{hist: newHistogram()})
+	}
+	for i := range r.cfg.Concurrency {
+		r.workers = append(r.workers, &worker{r: r, caller: t.Caller(), latency: r.latencies[i%len(r.latencies)]})
+	}
+}
+
+// count notes how long a call took.
+func (l *latency) count(took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.hist.RecordValue(max(1, took.Microseconds())) // an hour at most
 }
 
 // call decides the positions from … to and counts the answers; the latency
-// counts from due. The client's default timeout bounds each call: a context of
-// its own for each would cost more than many a decision.
+// counts from due.
 func (w *worker) call(ctx context.Context, from, to int64, due time.Time) {
-	if w.r.cfg.Batch == 1 {
-		d, err := w.r.client.Decide(ctx, w.r.request(from))
-		w.count(&d, err)
-	} else {
-		w.callBatch(ctx, from, to)
-	}
-	_ = w.latency.RecordValue(max(1, time.Since(due).Microseconds())) // an hour at most
-}
-
-func (w *worker) callBatch(ctx context.Context, from, to int64) {
-	w.batch = w.batch[:0]
-	for i := from; i < to; i++ {
-		w.batch = append(w.batch, w.r.request(i))
-	}
-	results, err := w.r.client.DecideBatch(ctx, w.batch)
-	if err != nil {
-		for range w.batch {
-			w.count(nil, err)
+	w.answers = w.caller.Ask(ctx, from, to, w.answers[:0])
+	w.latency.count(time.Since(due))
+	var counts [3]int64
+	for i := range w.answers {
+		switch a := &w.answers[i]; {
+		case a.Err != nil:
+			counts[2]++
+			w.failed(a.Err)
+		case a.Admitted:
+			counts[0]++
+		default:
+			counts[1]++
 		}
-		return
 	}
-	for i := range results {
-		w.count(&results[i].Decision, results[i].Err)
-	}
-}
-
-// errDegraded stands for an answer that no bucket gave.
-var errDegraded = errors.New("decided by a policy's failure mode: the cap on buckets is reached")
-
-func (w *worker) count(d *client.Decision, err error) {
-	if err == nil && d.Degraded {
-		err = errDegraded
-	}
-	switch {
-	case err != nil:
-		w.r.counts[2].Add(1)
-		w.r.mu.Lock()
-		if w.r.first == nil {
-			w.r.first = err
+	for i, n := range counts {
+		if n > 0 {
+			w.r.counts[i].Add(n)
 		}
-		w.r.mu.Unlock()
-	case d.Allowed:
-		w.r.counts[0].Add(1)
-	default:
-		w.r.counts[1].Add(1)
 	}
 }
 
-func (w *worker) flush() {
+// failed keeps the first error of all.
+func (w *worker) failed(err error) {
 	w.r.mu.Lock()
 	defer w.r.mu.Unlock()
-	w.r.latency.Merge(w.latency)
+	if w.r.first == nil {
+		w.r.first = err
+	}
 }

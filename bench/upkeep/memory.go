@@ -38,7 +38,7 @@ func (b *bench) memory(ctx context.Context, what string, collect bool) ([]memory
 				return nil, err
 			}
 		}
-		rss, err := resident(n.PID())
+		rss, err := n.Resident()
 		if err != nil {
 			return nil, err
 		}
@@ -56,36 +56,11 @@ func (b *bench) memory(ctx context.Context, what string, collect bool) ([]memory
 // collected makes a node collect its garbage, and keeps the profile of what is
 // alive beside its logs.
 func collected(ctx context.Context, n *fleet.Node, path string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+"/debug/pprof/heap?gc=1", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, resp.Body)
-	return errors.Join(err, f.Close())
-}
-
-// resident is the anonymous memory of a process, from /proc.
-func resident(pid int) (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return kb * 1024, err
-		}
-	}
-	return 0, fmt.Errorf("process %d tells no RssAnon", pid)
+	return errors.Join(n.Profile(ctx, "heap?gc=1", f), f.Close())
 }
 
 // processors tells what the nodes have used of them since they began, and how

@@ -1,7 +1,7 @@
 package arch
 
-// Module is the import path of the repository's root; the api and client
-// modules lie beneath it.
+// Module is the import path of the repository's root; the api, client and
+// bench/peers modules lie beneath it.
 const Module = "github.com/ringlimit/ringlimit"
 
 // Direction says which other packages of this repository a part of it may
@@ -78,9 +78,24 @@ var Directions = []Direction{
 		Why: "benches and faults use what users use, so that their figures are the users' figures",
 	},
 	{
+		Of:  "bench/capacity",
+		May: []string{"ring", "control"},
+		Why: "it asks the planner about clusters that nobody could start; all else it knows is figures that the pages tell",
+	},
+	{
 		Of:  "bench/check",
 		May: []string{"client", "api", "bucket"},
 		Why: "a history is judged by what callers saw alone: the same verdict for processes, for a simulation and for a stored history",
+	},
+	{
+		Of:  "bench/scale",
+		May: []string{"client", "policy", "bench/fleet", "bench/load"},
+		Why: "what it measures are processes, by what they answer, their metrics and the kernel's books: a node in its own process would share its cost",
+	},
+	{
+		Of:  "bench/peers",
+		May: []string{"client", "bench/fleet", "bench/load"},
+		Why: "a module of its own, with other limiters and all they bring: what it knows of ours is the client, as it knows of theirs",
 	},
 	{
 		Of:  "examples",
