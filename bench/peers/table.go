@@ -39,7 +39,7 @@ var titles = []struct {
 // table writes everything in Markdown.
 func (r *Results) table(w io.Writer) {
 	m := r.Machine
-	fmt.Fprintf(w, "%s, %d cores, %s; %s; %s; %s; %s; %s.\n", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, m.Redis, m.Ours, m.Date)
+	fmt.Fprintf(w, "%s, %d cores, %s; Linux %s; %s; %s; %s; %s.\n", m.CPU, m.Cores, m.Memory, m.Kernel, m.Go, m.Redis, m.Ours, m.Date)
 	fmt.Fprintf(w, "%s keys, %s measured after %s of warm-up; client and servers share the machine", thousands(float64(r.Settings.Keys)), r.Settings.Duration, r.Settings.Warm)
 	for _, c := range contenders {
 		if procs := r.Settings.Tuning.procs(c.System); procs > 0 {

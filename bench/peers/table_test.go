@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringlimit/ringlimit/bench/fleet"
 )
 
 // someResults are two rounds of two contenders, one of which fails at one point.
 func someResults() *Results {
-	r := &Results{Machine: Machine{CPU: "a <processor>", Cores: 2, Date: "today"}, Settings: Settings{Keys: 1000, Duration: "1s", Warm: "0s"}}
+	r := &Results{Machine: Machine{Machine: fleet.Machine{CPU: "a <processor>", Cores: 2, Date: "today"}}, Settings: Settings{Keys: 1000, Duration: "1s", Warm: "0s"}}
 	for round := 1; round <= 2; round++ {
 		for _, p := range []string{"64", "256"} {
 			r.Samples = append(r.Samples, sampleOf(round, ours3, Uniform, p, 200_000), sampleOf(round, redis, Uniform, p, 50_000))
