@@ -40,8 +40,8 @@ func reason(ctx context.Context) error {
 // reasonError is a context's error in the words of its cause.
 type reasonError struct{ err, cause error }
 
-func (e *reasonError) Error() string { return e.cause.Error() }
-func (e *reasonError) Unwrap() error { return e.err }
+func (e *reasonError) Error() string   { return e.cause.Error() }
+func (e *reasonError) Unwrap() []error { return []error{e.err, e.cause} }
 
 func (c *Client) gaveUp(why error, sent bool, cause error) error {
 	c.counts.expired.Add(1)

@@ -45,9 +45,10 @@ func (l *loss) text(viewer string) string {
 	if len(l.gone) > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d replicas are gone with their processes (%s)", len(l.gone), l.voters, strings.Join(l.gone, ", ")))
 	}
-	what := "the control leader begins a new epoch, within seconds"
+	what := "the control leader begins a new epoch: within seconds, if there is one"
 	if len(l.silent) > 0 {
-		what = "a majority is back: start them again from their --data-dir, or `rlnode remove` what will never return"
+		what = "a majority is back: see whether those processes run and the network reaches them; start again, from its --data-dir, only what has ended, " +
+			"or `rlnode remove` what will never return"
 	}
 	return fmt.Sprintf(": as %s sees it, %s; it refuses all takes until %s", viewer, strings.Join(parts, " and "), what)
 }

@@ -21,16 +21,16 @@ func TestLossSaysWhatIsKnown(t *testing.T) {
 		{
 			loss{voters: 3, silent: []string{"b", "c"}},
 			": as a sees it, 2 of 3 replicas do not answer (b, c); it refuses all takes until a majority is back: " +
-				"start them again from their --data-dir, or `rlnode remove` what will never return",
+				"see whether those processes run and the network reaches them; start again, from its --data-dir, only what has ended, or `rlnode remove` what will never return",
 		},
 		{
 			loss{voters: 3, gone: []string{"b", "c"}},
-			": as a sees it, 2 of 3 replicas are gone with their processes (b, c); it refuses all takes until the control leader begins a new epoch, within seconds",
+			": as a sees it, 2 of 3 replicas are gone with their processes (b, c); it refuses all takes until the control leader begins a new epoch: within seconds, if there is one",
 		},
 		{
 			loss{voters: 3, silent: []string{"c"}, gone: []string{"b"}},
 			": as a sees it, 1 of 3 replicas do not answer (c) and 1 of 3 replicas are gone with their processes (b); it refuses all takes until a majority is back: " +
-				"start them again from their --data-dir, or `rlnode remove` what will never return",
+				"see whether those processes run and the network reaches them; start again, from its --data-dir, only what has ended, or `rlnode remove` what will never return",
 		},
 	} {
 		if got := c.loss.text("a"); got != c.want {
@@ -55,7 +55,7 @@ func TestStatusOfASilentNodeSaysWhatToDo(t *testing.T) {
 			return strings.Join(st.Problems, "\n")
 		}
 		s.eventually(10*time.Second, func() error {
-			if text := problems("a"); !strings.Contains(text, "b does not answer: start it again from its --data-dir, or `rlnode remove b`") {
+			if text := problems("a"); !strings.Contains(text, "b does not answer: if its process runs, look at the network; if it has ended, start it again from its --data-dir, or `rlnode remove b`") {
 				return fmt.Errorf("%s", text)
 			}
 			return nil

@@ -31,7 +31,7 @@ const (
 	copiesAtOnce = 4                      // slots that a group copies ahead at once
 	chunkBytes   = 64 << 10               // of a chunk
 	flipsAtOnce  = 4                      // commands under way: the slots of one seal are not complete all at once
-	reportEvery  = 250 * time.Millisecond // of what is settled, which nobody waits for
+	reportEvery  = 250 * time.Millisecond // of what is settled: the source's forget waits for it, no caller does
 	settleEvery  = 100 * time.Millisecond
 	settleWait   = 5 * time.Second // for the entries and the command that settle moves
 	// recutWithin is how long after a change of policies a slot may arrive that was

@@ -90,14 +90,8 @@ func (n *Node) handleAdopt(ctx context.Context, body []byte) ([]byte, error) {
 	if replica == nil || !replica.Serving() {
 		return nil, fault.Leader(n.hint(v, c.group))
 	}
-	if c.slotTime == 0 { // copied ahead: nobody waits for it
-		size := len(c.chunk)
-		if info.Number == 0 {
-			size += slotCost
-		}
-		if err := n.arrivals.wait(ctx, size); err != nil {
-			return nil, err
-		}
+	if err := n.arrives(ctx, c, info.Number == 0); err != nil {
+		return nil, err
 	}
 	done, now, err := replica.Adopt(ctx, c.move, c.slotTime, received, c.chunk)
 	if err != nil {
@@ -108,6 +102,23 @@ func (n *Node) handleAdopt(ctx context.Context, body []byte) ([]byte, error) {
 		a.state = now.State
 	}
 	return a.encode(), nil
+}
+
+// arrives waits for the turn of a chunk that is copied ahead; one of a sealed slot
+// only takes it, because callers wait. A turn that is far off is not waited for here:
+// the source asks again, and meanwhile sees whether this is still the right node.
+func (n *Node) arrives(ctx context.Context, c adoptCall, first bool) error {
+	size := len(c.chunk)
+	if first {
+		size += slotCost
+	}
+	if c.slotTime != 0 {
+		n.arrivals.book(size)
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, turnWait, errTurn)
+	defer cancel()
+	return n.arrivals.wait(ctx, size)
 }
 
 // mayAdopt says why a chunk is not for this group now. The tables refuse what is

@@ -21,8 +21,10 @@ const (
 	sealedFor  = 700 * time.Millisecond // a slot is sealed for, before its move is cancelled: less than callers wait …
 	perChange  = 4 * time.Microsecond   // … but for a slot that changes faster than it is copied, as long as its changes take …
 	sealedMost = 5 * time.Second        // … up to this: else it could never move
-	chunkWait  = 10 * time.Second       // for a chunk to be adopted, copied ahead: its turn may come after that of MaxMoves others
+	chunkWait  = 2 * time.Second        // for a chunk to be adopted, copied ahead …
+	turnWait   = time.Second            // … of that for its turn at the target, which comes after those of others
 	sendTries  = 4                      // of one chunk in one attempt
+	turnTries  = 30                     // of these that found its turn far off
 	sendPause  = 10 * time.Millisecond
 	slotCost   = 512 << 10              // bytes that a slot counts for beside its own: what its entries cost two groups and the control group
 	cancelWait = 200 * time.Millisecond // between two proposals to cancel
@@ -33,6 +35,8 @@ var (
 	errOver    = fault.New(fault.Conflict, "the move is over")
 	// errAgain is why a chunk may have arrived or not, and is to be sent again.
 	errAgain = errors.New("the chunk was not acknowledged")
+	// errTurn is what the target says of a chunk whose turn is far off.
+	errTurn = fault.New(fault.Busy, "other slots come before this one")
 	// errComplete says that the target has the whole slot already.
 	errComplete = errors.New("the target has the whole slot")
 )
@@ -216,11 +220,15 @@ func (t *transfer) finish(ctx context.Context, e *group.Export) error {
 }
 
 // send has a chunk adopted by the leader of the target, whoever that is; it is
-// sent again while the outcome is not known, which does no harm.
+// sent again while the outcome is not known, which does no harm, and as long as its
+// turn has not come.
 func (t *transfer) send(ctx context.Context, chunk []byte, slotTime int64) (err error) {
-	for try := 1; ; try++ {
+	for try, later := 1, 0; ; try++ {
 		if err = t.sendOnce(ctx, chunk, slotTime); err == nil || try == sendTries || !errors.Is(err, errAgain) {
 			return err
+		}
+		if errors.Is(err, fault.Busy) && later < turnTries {
+			try, later = 0, later+1
 		}
 		select {
 		case <-time.After(sendPause * time.Duration(try*try)):

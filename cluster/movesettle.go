@@ -58,9 +58,8 @@ func (m *mover) settle(ctx context.Context, g control.Group, moves []control.Mov
 		waited = waited || e.holds && len(done) > 0
 		settled = append(settled, done...)
 	}
-	if len(settled) > 0 && time.Since(m.reported) >= reportEvery {
+	if len(settled) > 0 && time.Since(m.reported) >= reportEvery && m.report(ctx, g, settled) {
 		m.reported = time.Now()
-		m.report(ctx, g, settled)
 	}
 }
 
@@ -107,12 +106,12 @@ func (m *mover) end(ctx context.Context, e *ending) (settled []control.MoveID) {
 }
 
 // report tells the control state what is settled, beside the loop, one command at a
-// time: what cannot be told now is told at the next look.
-func (m *mover) report(ctx context.Context, g control.Group, settled []control.MoveID) {
+// time: what cannot be told now is told at a later look. It says whether it began to.
+func (m *mover) report(ctx context.Context, g control.Group, settled []control.MoveID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.reports {
-		return
+		return false
 	}
 	m.reports = true
 	m.transfers.Go(func() {
@@ -124,4 +123,5 @@ func (m *mover) report(ctx context.Context, g control.Group, settled []control.M
 		m.reports = false
 		m.mu.Unlock()
 	})
+	return true
 }

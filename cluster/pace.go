@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// pace bounds how many bytes a second leave, with nothing saved up: after a pause
-// the first piece goes at once, the next one when its turn has come.
+// pace bounds how many bytes a second go out of this node or into it, with nothing
+// saved up: after a pause the first piece goes at once, the next one when its turn
+// has come.
 type pace struct {
 	rate int // bytes per second, > 0
 
@@ -15,21 +16,27 @@ type pace struct {
 	next time.Time  // when the next piece may go
 }
 
+// book takes a turn for n bytes without waiting for it: it tells when it is, and how
+// long it lasts.
+func (p *pace) book(n int) (at time.Time, lasts time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at = time.Now()
+	if p.next.After(at) {
+		at = p.next
+	}
+	lasts = time.Duration(n) * time.Second / time.Duration(p.rate)
+	p.next = at.Add(lasts)
+	return at, lasts
+}
+
 // wait waits for the turn of n bytes.
 func (p *pace) wait(ctx context.Context, n int) error {
-	now := time.Now()
-	p.mu.Lock()
-	at := p.next
-	if at.Before(now) {
-		at = now
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	lasts := time.Duration(n) * time.Second / time.Duration(p.rate)
-	p.next = at.Add(lasts)
-	p.mu.Unlock()
-	if !at.After(now) {
-		return ctx.Err()
-	}
-	t := time.NewTimer(at.Sub(now))
+	at, lasts := p.book(n)
+	t := time.NewTimer(time.Until(at))
 	defer t.Stop()
 	select {
 	case <-t.C:

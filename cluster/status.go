@@ -84,7 +84,7 @@ func silentNodes(r *pb.StatusResponse) []string {
 		if node.State != "dead" {
 			continue
 		}
-		line := node.Name + " does not answer: start it again from its --data-dir"
+		line := node.Name + " does not answer: if its process runs, look at the network; if it has ended, start it again from its --data-dir"
 		if r.ControlLeader != "" { // else nobody can remove it
 			line += fmt.Sprintf(", or `rlnode remove %s` if it will never return", node.Name)
 		}

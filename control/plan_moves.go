@@ -52,13 +52,13 @@ func (p *planner) startMoves(old func(from, to uint32) bool) {
 		if from == to || !works[from] || !works[to] || old(from, to) || p.s.mayMove(m) != nil {
 			continue
 		}
-		if waiting = len(start) == room; waiting {
+		if waiting = len(start) >= room; waiting {
 			break
 		}
 		start = append(start, m)
 	}
 	switch {
-	case len(start) == 0, waiting && room < MaxMoves/2: // many at once: each command costs every node a write to its disk
+	case len(start) == 0, waiting && room < MaxMoves/4: // several at once: each command costs every node a write to its disk
 	default:
 		p.do(StartMoves{start})
 	}

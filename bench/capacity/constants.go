@@ -33,6 +33,7 @@ type constants struct {
 	PingBytes   float64 `json:"ping_bytes"`   // of a ping with what it tells, beside names
 	PingName    float64 `json:"ping_name"`    // in each ping, for each node
 	PingRate    float64 `json:"ping_rate"`    // a second to each other node
+	SlotCost    float64 `json:"slot_cost"`    // bytes that a slot that moves counts for beside its own
 	ChunkBytes  float64 `json:"chunk_bytes"`  // of a bucket in a slot that moves
 	DumpBytes   float64 `json:"dump_bytes"`   // of a bucket in a snapshot
 	SlotTime    float64 `json:"slot_time"`    // seconds of the move of a slot with next to nothing in it

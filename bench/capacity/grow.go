@@ -26,10 +26,9 @@ func (x node) change() change {
 	more.n++
 	slots := math.Ceil(float64(x.s.Slots) / float64(more.n))
 	buckets := x.l.buckets() / float64(more.n)
-	sources := math.Min(float64(x.n), x.c.MovesAtOnce)
-	// Whichever is slower: the bytes at the rate of the nodes that send at once, or
-	// the steps of so many moves.
-	move := math.Max(buckets*x.c.ChunkBytes/(sources*x.s.MoveRate), slots/x.c.MovesAtOnce*x.c.SlotTime)
+	// Whichever is slower: the bytes at the rate at which one node takes them in, with
+	// what each slot counts beside, or the steps of so many moves.
+	move := math.Max((buckets*x.c.ChunkBytes+slots*x.c.SlotCost)/x.s.MoveRate, slots/x.c.MovesAtOnce*x.c.SlotTime)
 	replica := more.buckets() * x.c.DumpBytes
 	level := more.followed() * replica
 	d := change{

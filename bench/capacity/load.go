@@ -36,7 +36,7 @@ type shape struct {
 	Use       float64 `json:"use"`        // share of each that may be used when all nodes are there
 	Survive   bool    `json:"survive"`    // size for one node gone
 	UseGone   float64 `json:"use_gone"`   // share of cores and network that may be used then
-	MoveRate  float64 `json:"move_rate"`  // bytes a second of slots that leave a node
+	MoveRate  float64 `json:"move_rate"`  // bytes a second of slots that leave a node, and of those that come to one
 	CatchRate float64 `json:"catch_rate"` // bytes a second of a snapshot to a fresh replica
 }
 

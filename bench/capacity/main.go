@@ -101,7 +101,7 @@ func (s *shape) flags(fs *flag.FlagSet) {
 	number(fs, &s.Use, "use", "share of a node that may be used")
 	fs.BoolVar(&s.Survive, "survive", s.Survive, "size for the loss of one node")
 	number(fs, &s.UseGone, "use-gone", "share of cores and network that may be used then")
-	number(fs, &s.MoveRate, "move-rate", "bytes a second of slots that leave a node, as rlnode's --move-rate")
+	number(fs, &s.MoveRate, "move-rate", "bytes a second of slots that leave a node, and of those that come to one, as rlnode's --move-rate")
 	number(fs, &s.CatchRate, "catch-rate", "bytes a second of a snapshot to a fresh replica; a guess, nobody measured it yet")
 }
 

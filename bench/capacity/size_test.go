@@ -35,7 +35,7 @@ func simple() *constants {
 		CommitCPU: 1e-3, FollowCPU: 1e-3, TakeCPU: 1e-4, CopyCPU: 1e-4, DenyCPU: 1e-4, CommitTime: 1e-2, GroupRate: 1e9,
 		BucketBytes: 50, LogBound: 1e6, LogSeconds: 60, LogEntries: 1e6, EntryBytes: 50, Heap: 2, NodeBytes: 1e6,
 		AskBytes: 10, AnswerBytes: 20, DenialBytes: 30, CallBytes: 100, AppendBytes: 40, RoundBytes: 100, AckBytes: 50,
-		PingRate: 20, PingBytes: 100, PingName: 10, ChunkBytes: 30, DumpBytes: 50, SlotTime: 0.1, MovesAtOnce: 10, Hysteresis: 10, Takeover: 0.1,
+		PingRate: 20, PingBytes: 100, PingName: 10, SlotCost: 1000, ChunkBytes: 30, DumpBytes: 50, SlotTime: 0.1, MovesAtOnce: 10, Hysteresis: 10, Takeover: 0.1,
 		RouteSlot: 2, RouteNode: 50, PolicyHeap: 3, PolicyPeak: 10,
 	}
 }

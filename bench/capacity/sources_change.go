@@ -7,12 +7,16 @@ func changeSources(c *constants) []source {
 			from: "bucket/chunk.go: a cell", file: "bucket/chunk.go", quote: "cell     key 16 · rule · last 8 · a 4 · b 4",
 		},
 		{
+			flag: "slot-cost", value: set(&c.SlotCost, 512<<10), kind: code, what: "bytes that a slot that moves counts for beside its own",
+			from: "cluster: slotCost", file: "cluster/movecopy.go", quote: "slotCost   = 512 << 10",
+		},
+		{
 			flag: "dump-bytes", value: set(&c.DumpBytes, 50.3), kind: code, what: "of a bucket in a snapshot, which has whole segments",
 			from: "docs/testing.md, Memory and steps", file: "docs/testing.md", quote: "| live heap per token bucket | 50.3 bytes | 47.0 bytes |",
 		},
 		{
 			flag: "slot-time", value: set(&c.SlotTime, 0.24), kind: measured, what: "s of the move of a slot with little in it, 16 at once",
-			from: "docs/testing.md, Faults, grow: 401 slots in 6 s, beside the wait", file: "docs/testing.md", quote: "3 → 5: 401 of 1,024 slots moved in 16 s",
+			from: "docs/testing.md, Faults, grow, before slots were paced: 401 in 6 s, beside the wait", file: "docs/testing.md", quote: "before slots were paced 401 slots took 6 s",
 		},
 		{
 			flag: "moves-at-once", value: set(&c.MovesAtOnce, 16), kind: code, what: "slots that move at once in a cluster",

@@ -23,14 +23,17 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 }
 
 // decide asks once more if the id that the client gave is too old, as after a new
-// epoch: nothing was charged under it by whoever said so. Of an id of the user's own
-// nobody else may say that it is another request.
+// epoch, and nothing can have been charged: it only looks. A copy that was sent before
+// may have been, and asking under another id would charge it again.
 func decide(ctx context.Context, c *client.Client, r client.Request) (client.Decision, error) {
 	d, err := c.Decide(ctx, r)
-	if r.RequestID == "" && errors.Is(err, fault.TooOld) {
-		d, err = c.Decide(ctx, r)
+	switch {
+	case r.RequestID != "" || !errors.Is(err, fault.TooOld):
+		return d, err
+	case r.Look:
+		return c.Decide(ctx, r)
 	}
-	return d, err
+	return d, fmt.Errorf("%w; an earlier copy of it may have been charged: ask again for another decision", err)
 }
 
 // told is an error as its reader needs it: what the user typed wrong is wrong usage,
