@@ -52,10 +52,16 @@ func (n *Node) expected() string {
 		}
 		names = append(names, m.Name)
 	}
-	there := strings.Join(slices.Compact(names), ", ")
+	twice := len(names)
+	names = slices.Compact(names)
+	there := strings.Join(names, ", ")
 	switch {
 	case n.clusterID() != "":
 		return "waiting for the others"
+	case n.cfg.BootstrapExpect > 0 && len(names) > n.cfg.BootstrapExpect:
+		return fmt.Sprintf("%d nodes are there (%s), and --bootstrap-expect says %d", len(names), there, n.cfg.BootstrapExpect)
+	case n.cfg.BootstrapExpect > 0 && len(names) < twice:
+		return fmt.Sprintf("waiting until an earlier process of one of %s is forgotten", there)
 	case n.cfg.BootstrapExpect > 0:
 		return fmt.Sprintf("%d of the %d nodes that are to make one are there (%s)", len(names), n.cfg.BootstrapExpect, there)
 	}
@@ -67,7 +73,7 @@ func (n *Node) unheard() string {
 	silent, tried := n.gossip.Silent()
 	switch {
 	case len(silent) > 0 && n.clusterID() != "":
-		return fmt.Sprintf("nobody answers at %s: do those nodes run?", strings.Join(silent, ", "))
+		return fmt.Sprintf("nobody of it answers at %s: do those nodes run, and are they of this cluster?", strings.Join(silent, ", "))
 	case len(silent) == 1:
 		return fmt.Sprintf("nobody answers at %s: is it another node's --gossip address?", silent[0])
 	case len(silent) > 1:

@@ -64,7 +64,7 @@ func TestStatusOfASilentNodeSaysWhatToDo(t *testing.T) {
 		s.kill("a")
 		s.start("a")
 		s.eventually(10*time.Second, func() error {
-			if text := problems("a"); text != "nothing is heard of cluster "+id+" yet: nobody answers at 10.0.0.2:7602, 10.0.0.3:7602: do those nodes run?" {
+			if text := problems("a"); text != "nothing is heard of cluster "+id+" yet: nobody of it answers at 10.0.0.2:7602, 10.0.0.3:7602: do those nodes run, and are they of this cluster?" {
 				return fmt.Errorf("%s", text)
 			}
 			return nil

@@ -60,14 +60,14 @@ func measureOverload(ctx context.Context, b *bench, r *Result) (err error) {
 		r.note("nodes share processors %s, the load has %s", nodes, own)
 	}
 	clients, err := c.many(b.clients)
-	if err != nil {
-		return err
-	}
 	defer func() {
 		for _, x := range clients {
 			_ = x.Close()
 		}
 	}()
+	if err != nil {
+		return err
+	}
 	var targets []load.Target
 	for i, x := range clients {
 		targets = append(targets, load.Cluster(x, heavy(overKeys, uint64(i))))

@@ -162,6 +162,7 @@ func (w *world) settle(o *outcome, k *work) (seen []check.Replica) {
 	}
 	time.Sleep(time.Second) // what broke last has been met by requests, and so has its end
 	k.use()
+	k.fill()
 	k.end()
 	if err := k.learn(); err != nil {
 		o.fail("the versions of the changed policy: %v", err)

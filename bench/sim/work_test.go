@@ -19,7 +19,10 @@ var clientHosts = []string{"c0", "c1", "c2"}
 const (
 	attempt  = 200 * time.Millisecond // of one try, so that outcomes stay unknown
 	waiting  = 2 * time.Second        // of one that outlasts an election, so that the client library retries
-	patience = 90 * time.Second       // for the answer of a request that is retried under its id, which is kept for two minutes
+	patience = 90 * time.Second // for the answer of a request that is retried under its id, which is kept for two minutes
+
+	enough      = check.DefaultMinAnswers * 5 / 4 // admissions, some of which may not count
+	fillsWithin = 20 * time.Second                // virtual time to get there
 )
 
 // work is what is asked of the cluster, and the history of the answers.
@@ -82,6 +85,24 @@ func (k *work) every(c int, gap time.Duration, f func(*rand.Rand)) {
 			}
 		}
 	})
+}
+
+// fill lets the load go on where the faults have kept so much from being admitted that
+// the run would be void.
+func (k *work) fill() {
+	for begun := time.Now(); k.admitted() < enough && time.Since(begun) < fillsWithin; time.Sleep(200 * time.Millisecond) {
+	}
+}
+
+func (k *work) admitted() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.ops {
+		if o := &k.ops[i]; o.Kind == check.Take && o.Outcome == check.Admitted && !o.Degraded {
+			n++
+		}
+	}
+	return n
 }
 
 // end stops the load and waits for the last answers.

@@ -191,8 +191,8 @@ func (g *Gossip) rejoin() {
 	g.silent.Store(&silent)
 }
 
-// Silent returns the targets, as they were given, at which nobody answered when they
-// were tried last; tried is false before that.
+// Silent returns the targets, as they were given, at which nobody that may be joined
+// answered when they were tried last; tried is false before that.
 func (g *Gossip) Silent() (targets []string, tried bool) {
 	if s := g.silent.Load(); s != nil {
 		return *s, true
