@@ -19,7 +19,7 @@ var clientHosts = []string{"c0", "c1", "c2"}
 const (
 	attempt  = 200 * time.Millisecond // of one try, so that outcomes stay unknown
 	waiting  = 2 * time.Second        // of one that outlasts an election, so that the client library retries
-	patience = 90 * time.Second // for the answer of a request that is retried under its id, which is kept for two minutes
+	patience = 90 * time.Second       // for the answer of a request that is retried under its id, which is kept for two minutes
 
 	enough      = check.DefaultMinAnswers * 5 / 4 // admissions, some of which may not count
 	fillsWithin = 20 * time.Second                // virtual time to get there
