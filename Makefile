@@ -36,7 +36,7 @@ RACE :=
 endif
 
 TOOLS := bin/tools
-TEST  := $(GO) test -timeout 15m
+TEST  := $(GO) test -timeout 20m
 
 .DEFAULT_GOAL := help
 .PHONY: help dev build vet test race fuzz bench bench-peers bench-peers-full bench-idle bench-scale capacity chaos chaos-short chaos-sim chaos-mutants try-operations fmt fmt-check lint proto ci clean
