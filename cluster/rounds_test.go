@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,18 +21,23 @@ func TestRoundsGather(t *testing.T) {
 		{2, [][]int{{0}, {1}, {2, 3}}, 2 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex // guards calls
 			var calls [][]int
+			var asking sync.WaitGroup
 			r := rounds[int]{most: c.most}
 			r.do = func(items []int) []error {
+				mu.Lock()
 				calls = append(calls, slices.Clone(items))
+				mu.Unlock()
 				time.Sleep(time.Second)
 				return nil
 			}
 			begun := time.Now()
 			for i := range 4 {
-				go func() { _ = r.ask(context.Background(), i) }()
+				asking.Go(func() { _ = r.ask(context.Background(), i) })
 				time.Sleep(100 * time.Millisecond)
 			}
+			asking.Wait()
 			r.wg.Wait()
 			if !slices.EqualFunc(calls, c.want, slices.Equal) || time.Since(begun) != c.last {
 				t.Errorf("%d at once: calls %v until %v, want %v until %v", c.most, calls, time.Since(begun), c.want, c.last)
@@ -49,7 +55,7 @@ func TestRoundsWaitForThoseWhoJoined(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := false
-		go func() { _ = r.ask(t.Context(), 2); done = true }()
+		go func() { _ = r.ask(t.Context(), 2); done = true }() // looked at when it waits, or has ended
 		time.Sleep(time.Minute)
 		if done {
 			t.Fatal("a round began before the one before it was over")
