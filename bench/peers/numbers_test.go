@@ -66,18 +66,6 @@ func TestSamplesThatProveNothingAreVoid(t *testing.T) {
 	}
 }
 
-func TestBusyIsReadFromProcStat(t *testing.T) {
-	got, err := parseBusy("cpu  100 20 30 4000 50 6 7 8 90 9\n")
-	if err != nil || math.Abs(got-1.71) > 1e-9 { // without idle, waiting and guests
-		t.Errorf("%v, %v; want 1.71", got, err)
-	}
-	for _, line := range []string{"", "cpu0 1 2 3 4 5 6 7 8\n", "cpu a b c d e f g h\n"} {
-		if _, err := parseBusy(line); err == nil {
-			t.Errorf("%q was read", line)
-		}
-	}
-}
-
 func TestNumbersReadWell(t *testing.T) {
 	for v, want := range map[float64]string{7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		if got := thousands(v); got != want {

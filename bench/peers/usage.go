@@ -1,11 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,11 +28,11 @@ func (j *Job) usage() usage {
 		}
 		u.servers = append(u.servers, used.Seconds())
 	}
-	busy, err := machineBusy()
+	busy, err := fleet.MachineCPU()
 	if err != nil {
 		u.err = err
 	}
-	u.machine = busy
+	u.machine = busy.Seconds()
 	return u
 }
 
@@ -56,37 +51,4 @@ func (o *Outcome) spent(began, ended *usage) {
 	if began.err == nil {
 		began.err = ended.err
 	}
-}
-
-// machineBusy is the time all processors together were not idle, from /proc/stat in
-// hundredths of a second.
-func machineBusy() (float64, error) {
-	f, err := os.Open("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	line, err := bufio.NewReader(f).ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return parseBusy(line)
-}
-
-// parseBusy reads the line of all processors: user, nice, system, idle, iowait, irq,
-// softirq, steal, and guests that are in user already.
-func parseBusy(line string) (float64, error) {
-	fields := strings.Fields(line)
-	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("not the first line of /proc/stat: %q", line)
-	}
-	ticks := 0.0
-	for _, i := range []int{1, 2, 3, 6, 7, 8} {
-		v, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += v
-	}
-	return ticks / 100, nil
 }
