@@ -34,9 +34,13 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 			results[i].Err = within(i, err)
 			continue
 		}
+		calls[i] = k
+		if c.skips(k) {
+			k.err = errUnreached
+			continue
+		}
 		k.batch = b
 		b.left.Add(1)
-		calls[i] = k
 	}
 	c.sendAll(calls)
 	b.ended()
@@ -45,7 +49,7 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 	decided := len(requests) == 0
 	for i, k := range calls {
 		if k != nil {
-			results[i].Decision, results[i].Err = k.decision, k.err
+			results[i].Decision, results[i].Err = c.outcome(k)
 			c.recycle(k)
 		}
 		if first == nil {
@@ -67,7 +71,7 @@ func (c *Client) sendAll(calls []*call) {
 	}
 	var piles []pile
 	for _, k := range calls {
-		if k == nil {
+		if k == nil || !k.live() {
 			continue
 		}
 		l := k.group.open()

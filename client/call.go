@@ -11,14 +11,21 @@ import (
 // copies in flight at a node that fell silent may be left behind; their attempt
 // tells them from the newest.
 type call struct {
-	body    []byte // the request without its id, encoded; never changed once placed
-	slot    int32  // of the request's home; -1: not known
-	group   *group // that decides it, as of its last placing
-	seq     uint64 // 0: the request has a caller's own id, or needs none
-	expires int64  // client time in ns when the caller stops waiting
-	timed   bool   // the clock ends it then; else its context does
+	body    []byte  // the request without its id, encoded; never changed once placed
+	slot    int32   // of the request's home; -1: not known
+	group   *group  // that decides it, as of its last placing
+	seq     uint64  // 0: the request has a caller's own id, or needs none
+	expires int64   // client time in ns when the caller stops waiting
+	timed   bool    // the clock ends it then; else its context does
+	began   int64   // client time; 0: only the cluster decides it
+	request Request // as it was asked, if began is not 0
+
+	// Guarded as the place that the call is in; see expiring.
+	due    int64 // client time when the client decides it without the cluster
+	judged bool  // due is by the policies that apply
 
 	state    atomic.Uint32 // waiting, then one of the others, once
+	late     atomic.Bool   // the cluster decided it when it had been given up
 	attempt  atomic.Uint32 // how often it was placed; grows by whoever places it
 	first    int64         // client time of the first copy, 0: none; guarded by the mu of the node that sends
 	epoch    uint32        // of the group when the first copy was sent; likewise

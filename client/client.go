@@ -18,10 +18,18 @@
 // fault.Deadline, which is also context.DeadlineExceeded; it may have been
 // charged unless the error says that it was never sent. Only a leader that is
 // busy is retried sparingly, for at most a tenth of all calls.
+//
+// When the cluster cannot answer in time, a call is decided here, by the failure mode
+// of each policy that applies: at once while every node refuses connections, else
+// after the time that the policies wait. Such a Decision says so in Degraded and
+// FailureMode, and is counted; see WithMeterProvider. That needs the policies, which
+// the client learns from the cluster in its first moments, or from a file, see
+// WithPolicyCache. Without them, and with NeverDegrade, such a call is an error.
 package client
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -29,6 +37,7 @@ import (
 	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/client/internal/fallback"
 )
 
 // Client decides through a cluster. It is safe for concurrent use.
@@ -49,6 +58,19 @@ type Client struct {
 	asleep   atomic.Bool  // the clock waits for a nudge
 	nudge    chan struct{}
 	table    atomic.Pointer[table] // nil: no routing yet
+
+	// What a client decides by that does not reach the cluster.
+	rules          atomic.Pointer[fallback.Rules] // nil: only the cluster decides
+	share          atomic.Pointer[fallback.Share] // never nil
+	decider        *fallback.Decider
+	secret         [16]byte      // random; keys the buckets of decider
+	unreached      atomic.Bool   // every node refuses connections; written with mu held
+	unreachedSince atomic.Int64  // client time; 0: it is not so
+	found          chan struct{} // a node is up; capacity 1
+	outageMu       sync.Mutex    // guards group.outage; held for a few assignments
+	meters         *meters
+	kept, saved    kept      // used by New and prepare only, as savedAt
+	savedAt        time.Time // zero: not yet
 
 	mu       sync.Mutex // guards what follows, and what groups and calls say; taken before node.mu
 	view     view
@@ -76,8 +98,10 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	c := &Client{
 		options: defaults(), session: max(1, rand.Uint64()), start: time.Now(), budget: newBudget(),
 		nudge: make(chan struct{}, 1), nodes: map[string]*node{}, groups: map[uint32]*group{},
-		nowhere: &group{nowhere: true},
+		nowhere: &group{nowhere: true}, decider: fallback.NewDecider(), found: make(chan struct{}, 1),
 	}
+	binary.LittleEndian.PutUint64(c.secret[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(c.secret[8:], rand.Uint64())
 	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
 	for _, o := range opts {
 		o(&c.options)
@@ -85,8 +109,14 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	if c.options.timeout <= 0 {
 		return nil, fault.New(fault.InvalidArgument, "default timeout %v, want a positive one", c.options.timeout)
 	}
+	if err := c.prepareFirst(); err != nil {
+		return nil, err
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.running.Go(c.clock)
+	if !c.options.neverDegrade {
+		c.running.Go(c.prepare)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn = rand.IntN(len(addrs))
@@ -134,11 +164,37 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	c.send(k)
-	c.wait(ctx, k)
-	d, err := k.decision, k.err
+	if c.skips(k) {
+		k.err = errUnreached
+	} else {
+		c.send(k)
+		c.wait(ctx, k)
+	}
+	d, err := c.outcome(k)
 	c.recycle(k)
 	return d, err
+}
+
+// skips ends a call before it is sent, if no node can be reached and the client knows
+// what to do then.
+func (c *Client) skips(k *call) bool {
+	if !c.unreached.Load() || k.began == 0 || c.ctx.Err() != nil {
+		return false
+	}
+	k.state.Store(abandoned)
+	c.acks.end(k.seq)
+	return true
+}
+
+// outcome is what the caller of a call that has ended is told.
+func (c *Client) outcome(k *call) (Decision, error) {
+	switch {
+	case k.err != nil && k.began != 0:
+		return c.instead(&k.request, k.group, k.err)
+	case k.decision.Degraded:
+		c.countDegraded(k.decision.FailureMode, becauseFull)
+	}
+	return k.decision, k.err
 }
 
 // wait returns when k has ended: by an answer, by the clock, or because ctx has.
@@ -180,6 +236,10 @@ func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
 		if slot, ok := r.slot(t.hash, t.home); ok {
 			k.slot, k.group = int32(slot), t.slots[slot]
 		}
+	}
+	if rules := c.rules.Load(); rules != nil {
+		k.request, k.began = *r, max(c.now(), 1)
+		k.due = k.began + int64(rules.Soonest())
 	}
 	if d, ok := ctx.Deadline(); ok {
 		k.expires = int64(d.Sub(c.start))

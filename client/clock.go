@@ -83,7 +83,11 @@ func (c *Client) tick() time.Duration {
 		sooner(expiry)
 	}
 	if c.flying.Load() > 0 {
-		sooner(now + int64(min(silence, c.options.timeout)/4))
+		look := min(silence, c.options.timeout) / 4
+		if rules := c.rules.Load(); rules != nil {
+			look = min(look, rules.Soonest()) // so that no call is found later than it is due
+		}
+		sooner(now + int64(look))
 	}
 	c.placeDelayed(now, sooner)
 	for _, g := range c.allGroups() {

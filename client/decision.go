@@ -26,8 +26,21 @@ func (d *Decision) set(p *pb.Decision) {
 			PermitID: p.PermitId, FencingToken: p.FencingToken, Witness: witness(p.Witness),
 		},
 		Limits:   answers(p.Limits),
-		Degraded: p.Degraded, Uncommitted: p.Uncommitted,
+		Degraded: p.Degraded, FailureMode: failureMode(p), Uncommitted: p.Uncommitted,
 		Group: p.Group, Epoch: p.Epoch, Term: p.Term, Index: p.Index, SlotTime: time.Duration(p.SlotTimeNs),
+	}
+}
+
+// failureMode is that of a decision which a node made without a bucket. Its modes are
+// closed and open: for local it answers with an error.
+func failureMode(p *pb.Decision) FailureMode {
+	switch {
+	case !p.Degraded:
+		return ""
+	case p.Allowed:
+		return ModeOpen
+	default:
+		return ModeClosed
 	}
 }
 

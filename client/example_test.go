@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
@@ -121,6 +124,46 @@ func ExampleClient_Refund() {
 	// Output:
 	// the password was right, refunded: true <nil>
 }
+
+// A client that starts while no node can be reached decides by what it, or another
+// one, was told before: here by a policy whose failure mode is closed.
+func ExampleWithPolicyCache() {
+	dir, err := os.MkdirTemp("", "ringlimit")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "policies.json")
+	if err := os.WriteFile(path, []byte(earlier), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	addr, stop := startNode()
+	stop() // it refuses connections
+
+	c, err := client.New([]string{addr}, client.WithPolicyCache(path), client.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	for _, route := range []string{"POST:/login", "GET:/v1/items"} {
+		d, err := c.Decide(context.Background(), client.Request{Tenant: "acme", Route: route})
+		fmt.Println(d.Allowed, d.Degraded, d.FailureMode, d.Reason, err)
+	}
+	fmt.Println(c.Stats().Degraded, "answers without the cluster")
+	// Output:
+	// false true closed limiter_unavailable <nil>
+	// true true local  <nil>
+	// 2 answers without the cluster
+}
+
+// earlier is a policy cache.
+const earlier = `{"format":1,"cluster":"example","version":3,"digest":0,"clients":4,"policies":{"home":["tenant"],"no_match":"allow","policies":[
+	{"id":"items","version":2,"match":{"route":"GET:/v1/*"},"scope":["tenant"],"algorithm":"token_bucket","amount":100,"window_ns":1000000000,"burst":100},
+	{"id":"login","version":3,"match":{"route":"POST:/login"},"scope":["tenant"],"algorithm":"token_bucket","amount":5,"window_ns":60000000000,"burst":5,
+		"on_unavailable":{"mode":"closed","after_ns":50000000}}]}}`
 
 // node is one node of a cluster in memory, with one bucket of two tokens.
 type node struct {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -21,11 +23,13 @@ import (
 type fakeCluster struct {
 	t *testing.T
 
-	mu      sync.Mutex
-	nodes   map[string]*fakeNode
-	routing *pb.Routing // what nodes tell
-	changed chan struct{}
-	mute    bool // routing is not pushed
+	mu       sync.Mutex
+	nodes    map[string]*fakeNode
+	routing  *pb.Routing // what nodes tell
+	changed  chan struct{}
+	mute     bool            // routing is not pushed
+	policies []byte          // encoded; nil: nodes are of a build that tells none
+	asking   map[uint64]bool // sessions that asked for the policies
 }
 
 // fakeNode is one of them.
@@ -198,6 +202,28 @@ func (n *fakeNode) GetRouting(ctx context.Context, _ *pb.GetRoutingRequest) (*pb
 	return r, nil
 }
 
+func (n *fakeNode) GetFallback(ctx context.Context, r *pb.GetFallbackRequest) (*pb.GetFallbackResponse, error) {
+	n.gate(ctx)
+	f := n.cluster
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.policies == nil {
+		return nil, status.Error(codes.Unimplemented, "unknown method")
+	}
+	f.asking[r.Session] = true
+	out := &pb.GetFallbackResponse{ClusterId: "fake", Version: 1, Digest: 77, Total: uint64(len(f.policies)), Settled: true, Clients: uint32(len(f.asking))}
+	for s := range f.asking {
+		if s < r.Session {
+			out.Rank++
+		}
+	}
+	if r.Digest != out.Digest || r.Offset > 0 {
+		out.Offset = r.Offset
+		out.Data = f.policies[r.Offset:min(out.Total, r.Offset+100)] // in many pieces
+	}
+	return out, nil
+}
+
 func (n *fakeNode) Stream(g grpc.BidiStreamingServer[pb.StreamRequest, pb.StreamResponse]) error {
 	n.gate(g.Context())
 	var mu sync.Mutex
@@ -304,3 +330,6 @@ func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	client.Close()
 	return nil, errors.New("connection refused")
 }
+
+// nobody is a dialer whose every node refuses.
+func nobody(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }

@@ -109,9 +109,14 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 			k.decision.set(r.Decision)
 			decided = true
 			k.wake()
+		default:
+			c.tooLate(k, r.Decision.Allowed)
 		}
 	}
 	c.acks.end(ended...)
+	if decided && m.lane.group.failing.Load() {
+		c.answeredAgain(m.lane.group)
+	}
 	if decided && m.lane.group.down.Load() {
 		c.recovered(m.lane.group)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringlimit/ringlimit/api/route"
+	"github.com/ringlimit/ringlimit/client/internal/fallback"
 )
 
 // A group is what the client knows of one raft group: who leads it, and whether
@@ -13,10 +14,12 @@ type group struct {
 	id      uint32
 	nowhere bool
 
-	lane  atomic.Pointer[lane] // where its takes go; nil: ask Client.place
-	epoch atomic.Uint32
-	term  atomic.Uint64 // of the leader, the highest seen
-	down  atomic.Bool   // the last answer was that it cannot decide now
+	lane    atomic.Pointer[lane] // where its takes go; nil: ask Client.place
+	epoch   atomic.Uint32
+	term    atomic.Uint64   // of the leader, the highest seen
+	failing atomic.Bool     // calls of it are decided here, and it has not answered since
+	outage  fallback.Outage // guarded by Client.outageMu
+	down    atomic.Bool     // the last answer was that it cannot decide now
 
 	// Guarded by Client.mu.
 	leader string // gRPC address; empty: not known

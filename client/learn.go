@@ -109,6 +109,7 @@ func (c *Client) retire() {
 		c.order = slices.DeleteFunc(c.order, func(o *node) bool { return o == n })
 		n.cancel()
 	}
+	c.judgeReach()
 }
 
 func (c *Client) leads(addr string) bool {
@@ -158,6 +159,12 @@ func (c *Client) nodeFound(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastLoss = nil
+	n.refuses = false
+	c.judgeReach()
+	select {
+	case c.found <- struct{}{}:
+	default:
+	}
 	if n.missed {
 		n.missed = false
 		c.options.logger.Info("ringlimit: node found again", "node", n.addr)

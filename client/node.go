@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
@@ -17,14 +18,16 @@ import (
 // lives or until the node has left the cluster. It has two goroutines: run,
 // which opens the stream and reads from it, and sender.
 type node struct {
-	client *Client
-	addr   string
-	seed   bool // named by the user: never retired; guarded by Client.mu
-	missed bool // it was lost, and the log said so; guarded by Client.mu
-	conn   *grpc.ClientConn
-	ctx    context.Context // done when retired or closed
-	cancel context.CancelFunc
-	kick   chan struct{} // tells sender to look; capacity 1
+	client  *Client
+	addr    string
+	seed    bool                                       // named by the user: never retired; guarded by Client.mu
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}] // used by run alone
+	refuses bool                                       // connections, when last tried; guarded by Client.mu
+	missed  bool                                       // it was lost, and the log said so; guarded by Client.mu
+	conn    *grpc.ClientConn
+	ctx     context.Context // done when retired or closed
+	cancel  context.CancelFunc
+	kick    chan struct{} // tells sender to look; capacity 1
 
 	sending sync.Mutex // held while sending; taken before mu, or tried under it
 	out     wire.Raw   // guarded by sending
@@ -48,12 +51,14 @@ const (
 	connectTimeout   = time.Second
 )
 
-func (c *Client) dialOptions() []grpc.DialOption {
-	o := []grpc.DialOption{
+func (n *node) dialOptions() []grpc.DialOption {
+	c := n.client
+	return []grpc.DialOption{
+		grpc.WithContextDialer(n.dialer(c.options.dial)),
 		grpc.WithTransportCredentials(c.options.creds),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.Codec{}), grpc.MaxCallRecvMsgSize(maxResponse)),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: breakerOpen},
 			MinConnectTimeout: connectTimeout,
 		}),
 		// grpc allows no shorter time; the timeout is also TCP_USER_TIMEOUT, which
@@ -63,22 +68,19 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithStaticConnWindowSize(connectionWindow),
 		grpc.WithDisableServiceConfig(),
 	}
-	if c.options.dial != nil {
-		o = append(o, grpc.WithContextDialer(c.options.dial))
-	}
-	return o
 }
 
 // newNode starts a node. Client.mu is held.
 func (c *Client) newNode(addr string, seed bool) (*node, error) {
-	conn, err := grpc.NewClient("passthrough:///"+addr, c.dialOptions()...)
+	n := &node{
+		client: c, addr: addr, seed: seed, breaker: newBreaker(addr),
+		kick: make(chan struct{}, 1), flight: map[uint64]*message{},
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, n.dialOptions()...)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{
-		client: c, addr: addr, seed: seed, conn: conn,
-		kick: make(chan struct{}, 1), flight: map[uint64]*message{},
-	}
+	n.conn = conn
 	n.ctx, n.cancel = context.WithCancel(c.ctx)
 	c.running.Go(n.run)
 	c.running.Go(n.sender)
@@ -90,12 +92,23 @@ func (n *node) run() {
 	defer n.conn.Close()
 	var wait pause
 	for n.ctx.Err() == nil {
+		done, err := n.breaker.Allow()
+		if err != nil {
+			sleep(n.ctx, time.Duration(jitter(int64(breakerOpen)/5))) // until its moment is over
+			continue
+		}
 		began := n.client.now()
 		ctx, cancel := context.WithCancel(n.ctx)
-		err := n.converse(ctx, cancel)
+		err = n.converse(ctx, cancel)
 		cancel()
+		steady := n.client.now()-began > int64(steadyTime)
+		if steady {
+			done(nil)
+		} else {
+			done(err)
+		}
 		n.client.nodeLost(n, err)
-		if n.client.now()-began > int64(time.Second) || wait.length == 0 {
+		if steady || wait.length == 0 {
 			wait.begin(n.client.now())
 		} else {
 			wait.next(n.client.now())

@@ -79,9 +79,10 @@ type Decision struct {
 	Answer
 	Limits []Answer // one per policy, in order of their ids; nil if Answer is the only one, see All
 
-	Degraded    bool   // made without the cluster, by a policy's failure mode
-	Uncommitted bool   // a denial read from the leader's applied state
-	Group       uint32 // that decided
+	Degraded    bool        // no bucket of the cluster was asked: made by the failure mode of the policy
+	FailureMode FailureMode // which, if Degraded: that of the policy in Answer
+	Uncommitted bool        // a denial read from the leader's applied state
+	Group       uint32      // that decided; it and what follows are 0 where the client did
 	Epoch       uint32
 	Term        uint64
 	Index       uint64        // log index that decided, or the applied index when uncommitted

@@ -10,11 +10,16 @@ type Stats struct {
 	Redirects uint64 // NOT_LEADER answers that were followed
 	Parked    uint64 // how often a request had to wait for a leader or a node
 	Probes    uint64 // rounds of asking nodes for the routing
-	Expired   uint64 // requests that got no answer before their deadline
+	Expired   uint64 // requests that got no answer of the cluster before their deadline
+
+	Degraded    uint64 // answers that no bucket of the cluster made
+	Late        uint64 // decisions of the cluster that came when their call had been given up …
+	LateAllowed uint64 // … and of those the ones that it admitted, and so charged
 }
 
 type counters struct {
 	requests, messages, retries, redirects, parked, probes, expired atomic.Uint64
+	degraded, late, lateAllowed                                     atomic.Uint64
 }
 
 // Stats returns the counts so far.
@@ -23,5 +28,6 @@ func (c *Client) Stats() Stats {
 	return Stats{
 		Requests: n.requests.Load(), Messages: n.messages.Load(), Retries: n.retries.Load(), Redirects: n.redirects.Load(),
 		Parked: n.parked.Load(), Probes: n.probes.Load(), Expired: n.expired.Load(),
+		Degraded: n.degraded.Load(), Late: n.late.Load(), LateAllowed: n.lateAllowed.Load(),
 	}
 }

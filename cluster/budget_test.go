@@ -17,16 +17,20 @@ import (
 	"github.com/ringlimit/ringlimit/client"
 )
 
-// dial makes a client of the whole cluster, on a host of its own.
-func (s *sim) dial() *client.Client {
+// dial makes a client of the whole cluster, on a host of its own, that leaves all
+// decisions to the cluster.
+func (s *sim) dial() *client.Client { return s.dialAs("client", client.NeverDegrade()) }
+
+// dialAs is dial with a host and options.
+func (s *sim) dialAs(host string, more ...client.Option) *client.Client {
 	s.t.Helper()
-	host := s.net.Host("client")
+	from := s.net.Host(host)
 	var addrs []string
 	for _, name := range s.names {
 		addrs = append(addrs, s.net.IP(name).String()+":7600")
 	}
-	c, err := client.New(addrs, client.WithLogger(simLogger("client")), client.WithDialer(
-		func(ctx context.Context, addr string) (net.Conn, error) { return host.Dial(ctx, addr) }))
+	c, err := client.New(addrs, append(more, client.WithLogger(simLogger(host)), client.WithDialer(
+		func(ctx context.Context, addr string) (net.Conn, error) { return from.Dial(ctx, addr) }))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ type Node struct {
 	checkpoints *checkpoints
 	shelf       *shelf     // what others read slots from
 	backup      *slotsFile // that the cluster is restored from; nil: none
-	spells      sync.Map   // group id → *spell; of those that had no room for a bucket
+	fallbacks   fallbacks
+	spells      sync.Map // group id → *spell; of those that had no room for a bucket
 	fatal       chan error
 
 	led          atomic.Pointer[time.Time] // since when it leads the control group; nil: it does not

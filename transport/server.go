@@ -45,6 +45,10 @@ type Backend interface {
 	// until it returns.
 	Explain(ctx context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error)
 
+	// GetFallback tells a client what it would decide by if no node answered, and
+	// counts it.
+	GetFallback(ctx context.Context, r *pb.GetFallbackRequest) (*pb.GetFallbackResponse, error)
+
 	// Policies returns the part that changes policies, always the same.
 	Policies() Policies
 

@@ -84,7 +84,7 @@ func serveQuick(b *testing.B) *client.Client {
 	}
 	s := transport.NewServer(newQuick(l.Addr().String()), transport.ServerOptions{})
 	go s.Serve(l)
-	c, err := client.New([]string{l.Addr().String()})
+	c, err := client.New([]string{l.Addr().String()}, client.NeverDegrade())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func withPair(t *testing.T, test func(t *testing.T, p *pair)) {
 			p.start(t, name)
 		}
 		var err error
-		p.client, err = client.New([]string{"a:1", "b:1"}, client.WithLogger(slog.New(slog.DiscardHandler)),
+		p.client, err = client.New([]string{"a:1", "b:1"}, client.NeverDegrade(), client.WithLogger(slog.New(slog.DiscardHandler)),
 			client.WithDialer(func(ctx context.Context, addr string) (net.Conn, error) { return p.net.Host("caller").Dial(ctx, addr) }))
 		if err != nil {
 			t.Fatal(err)

@@ -46,6 +46,10 @@ func (permits) Renew(context.Context, *pb.PermitRequest) (*pb.PermitResponse, er
 	return &pb.PermitResponse{Held: true, ExpiresAfterNs: 1}, nil
 }
 
+func (permits) GetFallback(_ context.Context, r *pb.GetFallbackRequest) (*pb.GetFallbackResponse, error) {
+	return &pb.GetFallbackResponse{Clients: 3, Digest: r.GetDigest()}, nil
+}
+
 func (permits) Explain(_ context.Context, r *pb.DecideRequest) (*pb.ExplainResponse, error) {
 	return &pb.ExplainResponse{Home: r.GetSubject().GetTenant()}, nil
 }

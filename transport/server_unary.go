@@ -25,6 +25,7 @@ func limiterDesc() *grpc.ServiceDesc {
 		method(pb.Limiter_Release_FullMethodName, "Release", (*Server).release),
 		method(pb.Limiter_Renew_FullMethodName, "Renew", (*Server).renew),
 		rawMethod(pb.Limiter_Explain_FullMethodName, "Explain", (*Server).explain),
+		method(pb.Limiter_GetFallback_FullMethodName, "GetFallback", (*Server).getFallback),
 	}
 	d.Streams = []grpc.StreamDesc{{
 		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
@@ -135,4 +136,10 @@ func (s *Server) decideBatch(ctx context.Context, in *wire.Raw) (*wire.Raw, erro
 
 func (s *Server) getRouting(context.Context, *pb.GetRoutingRequest) (*pb.Routing, error) {
 	return s.backend.Routing(), nil
+}
+
+func (s *Server) getFallback(ctx context.Context, r *pb.GetFallbackRequest) (*pb.GetFallbackResponse, error) {
+	return bounded(ctx, s, s.options.Timeout, func(ctx context.Context) (*pb.GetFallbackResponse, error) {
+		return s.backend.GetFallback(ctx, r)
+	})
 }

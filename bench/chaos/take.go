@@ -12,7 +12,7 @@ import (
 type library struct{ *client.Client }
 
 func newLibrary(addrs []string) (library, error) {
-	c, err := client.New(addrs, client.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := client.New(addrs, client.NeverDegrade(), client.WithLogger(slog.New(slog.DiscardHandler)))
 	return library{c}, err
 }
 

@@ -80,7 +80,7 @@ func collect(ctx context.Context, n *fleet.Node) error {
 
 // dialOurs is the target behind our client.
 func dialOurs(j *Job, t *Traffic) (load.Target, func(), error) {
-	c, err := client.New(j.Addrs, client.WithDefaultTimeout(callLimit))
+	c, err := client.New(j.Addrs, client.NeverDegrade(), client.WithDefaultTimeout(callLimit))
 	if err != nil {
 		return nil, nil, err
 	}

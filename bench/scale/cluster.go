@@ -88,7 +88,7 @@ func (c *cluster) start(ctx context.Context, nodes, groups int, cores string) er
 
 // dial makes a client more, whose calls take so long at most; the caller closes it.
 func (c *cluster) dial(limit time.Duration) (*client.Client, error) {
-	return client.New(c.GRPC(), client.WithDefaultTimeout(limit), client.WithLogger(slog.New(slog.DiscardHandler)))
+	return client.New(c.GRPC(), client.NeverDegrade(), client.WithDefaultTimeout(limit), client.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 // close ends everything and removes data and logs.

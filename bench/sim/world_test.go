@@ -171,7 +171,7 @@ func (w *world) dial(name string, opts ...client.Option) *client.Client {
 	for i := range w.plan.nodes {
 		addrs = append(addrs, w.net.IP(nodeName(i)).String()+":7600")
 	}
-	opts = append(opts, client.WithLogger(slog.New(slog.DiscardHandler)), client.WithDialer(
+	opts = append(opts, client.NeverDegrade(), client.WithLogger(slog.New(slog.DiscardHandler)), client.WithDialer(
 		func(ctx context.Context, addr string) (net.Conn, error) { return host.Dial(ctx, addr) }))
 	c, err := client.New(addrs, opts...)
 	if err != nil {

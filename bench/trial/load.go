@@ -48,7 +48,7 @@ func (s *scene) startLoad(ctx context.Context) (*load, error) {
 		l.limits[p.ID], l.onLoss[p.ID] = p.Limit, p.OnStateLoss.Loss()
 	}
 	for range 4 {
-		c, err := client.New(s.fleet.GRPC(), client.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+		c, err := client.New(s.fleet.GRPC(), client.NeverDegrade(), client.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 		if err != nil {
 			l.stop()
 			return nil, err

@@ -170,7 +170,7 @@ func (c *changes) follow(ctx context.Context, n *fleet.Node, has map[uint64]int6
 
 // decide is one caller. What it sees for its tenant never goes back.
 func (c *changes) decide(ctx context.Context, i int) error {
-	cl, err := client.New(c.b.fleet.GRPC())
+	cl, err := client.New(c.b.fleet.GRPC(), client.NeverDegrade())
 	if err != nil {
 		return err
 	}

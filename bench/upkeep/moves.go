@@ -96,7 +96,7 @@ func (b *bench) still(ctx context.Context, t *traffic, what string) (window, err
 
 // half measures what the cluster decides for callers that ask as fast as they can.
 func (b *bench) half(ctx context.Context) (float64, error) {
-	c, err := client.New(b.fleet.GRPC())
+	c, err := client.New(b.fleet.GRPC(), client.NeverDegrade())
 	if err != nil {
 		return 0, err
 	}

@@ -51,7 +51,7 @@ func (b *bench) startTraffic(ctx context.Context, rate float64) (*traffic, error
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(b.fleet.GRPC())
+	c, err := client.New(b.fleet.GRPC(), client.NeverDegrade())
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (b *bench) filled(ctx context.Context) error {
 // fillLarge is one of those that fill the large slot, each by a session of its own:
 // a slot keeps only so many results of one.
 func (b *bench) fillLarge(ctx context.Context, f int) error {
-	c, err := client.New(b.fleet.GRPC(), client.WithDefaultTimeout(10*time.Second))
+	c, err := client.New(b.fleet.GRPC(), client.NeverDegrade(), client.WithDefaultTimeout(10*time.Second))
 	if err != nil {
 		return err
 	}

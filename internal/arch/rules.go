@@ -64,8 +64,8 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "client",
-		May: []string{"api"},
-		Why: "an application that links the client must not link raft, gossip or the node",
+		May: []string{"api", "policy", "bucket"},
+		Why: "an application that links the client must not link raft, gossip or the node; the policies it has, because a client that decides without the cluster must match as a node does",
 	},
 	{
 		Of:  "cmd",

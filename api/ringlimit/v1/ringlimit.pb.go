@@ -1672,6 +1672,176 @@ func (x *GroupRoute) GetGrpc() string {
 	return ""
 }
 
+type GetFallbackRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"fixed64,1,opt,name=session,proto3" json:"session,omitempty"` // of the client that asks; 0: it takes no share and is not counted
+	Digest        uint64                 `protobuf:"fixed64,2,opt,name=digest,proto3" json:"digest,omitempty"`   // of the policies it has, as an answer told; 0: none
+	Offset        uint64                 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`    // to go on with the policies of that digest, of which it has this many bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFallbackRequest) Reset() {
+	*x = GetFallbackRequest{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFallbackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFallbackRequest) ProtoMessage() {}
+
+func (x *GetFallbackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFallbackRequest.ProtoReflect.Descriptor instead.
+func (*GetFallbackRequest) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetFallbackRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *GetFallbackRequest) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *GetFallbackRequest) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+// GetFallbackResponse is small, and costs no more than a look, while the policies are
+// those that the client has. Else it brings a piece of them, at most 512 KiB.
+type GetFallbackResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clients       uint32                 `protobuf:"varint,1,opt,name=clients,proto3" json:"clients,omitempty"` // that asked this node of late, with this one; 0: no session was given
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`       // of this client among them, from 0
+	Settled       bool                   `protobuf:"varint,3,opt,name=settled,proto3" json:"settled,omitempty"` // the node has counted for so long that no client is missing
+	Digest        uint64                 `protobuf:"fixed64,4,opt,name=digest,proto3" json:"digest,omitempty"`  // of the policies
+	Version       uint64                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"` // the newest given to anything of them
+	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`     // bytes of all policies
+	Offset        uint64                 `protobuf:"varint,7,opt,name=offset,proto3" json:"offset,omitempty"`   // of data among them; 0 where other policies took effect meanwhile
+	Data          []byte                 `protobuf:"bytes,8,opt,name=data,proto3" json:"data,omitempty"`        // JSON, as ListPoliciesResponse.set_json; empty: nothing has changed
+	ClusterId     string                 `protobuf:"bytes,9,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFallbackResponse) Reset() {
+	*x = GetFallbackResponse{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFallbackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFallbackResponse) ProtoMessage() {}
+
+func (x *GetFallbackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFallbackResponse.ProtoReflect.Descriptor instead.
+func (*GetFallbackResponse) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetFallbackResponse) GetClients() uint32 {
+	if x != nil {
+		return x.Clients
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetSettled() bool {
+	if x != nil {
+		return x.Settled
+	}
+	return false
+}
+
+func (x *GetFallbackResponse) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *GetFallbackResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *GetFallbackResponse) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Local         bool                   `protobuf:"varint,1,opt,name=local,proto3" json:"local,omitempty"` // only what this node itself knows; used between nodes
@@ -1681,7 +1851,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1863,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1876,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StatusRequest) GetLocal() bool {
@@ -1741,7 +1911,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1923,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1936,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -1904,7 +2074,7 @@ type MoveStatus struct {
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1916,7 +2086,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1929,7 +2099,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MoveStatus) GetSlot() uint32 {
@@ -1996,7 +2166,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2178,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2191,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReplicaStatus) GetNode() string {
@@ -2094,7 +2264,7 @@ type GroupStatus struct {
 
 func (x *GroupStatus) Reset() {
 	*x = GroupStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2276,7 @@ func (x *GroupStatus) String() string {
 func (*GroupStatus) ProtoMessage() {}
 
 func (x *GroupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2289,7 @@ func (x *GroupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupStatus.ProtoReflect.Descriptor instead.
 func (*GroupStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GroupStatus) GetId() uint32 {
@@ -2234,7 +2404,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2416,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2429,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -2361,7 +2531,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2373,7 +2543,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2386,7 +2556,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
 }
 
 type MembersResponse struct {
@@ -2398,7 +2568,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2580,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2593,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MembersResponse) GetNodes() []*NodeStatus {
@@ -2442,7 +2612,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2624,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2637,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RemoveRequest) GetNode() string {
@@ -2486,7 +2656,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2668,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2681,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RemoveResponse) GetAlready() bool {
@@ -2530,7 +2700,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2712,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2725,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DrainRequest) GetNode() string {
@@ -2576,7 +2746,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2758,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2771,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DrainResponse) GetAlready() bool {
@@ -2634,7 +2804,7 @@ type UndrainRequest struct {
 
 func (x *UndrainRequest) Reset() {
 	*x = UndrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2816,7 @@ func (x *UndrainRequest) String() string {
 func (*UndrainRequest) ProtoMessage() {}
 
 func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2829,7 @@ func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
 func (*UndrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UndrainRequest) GetNode() string {
@@ -2677,7 +2847,7 @@ type UndrainResponse struct {
 
 func (x *UndrainResponse) Reset() {
 	*x = UndrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2859,7 @@ func (x *UndrainResponse) String() string {
 func (*UndrainResponse) ProtoMessage() {}
 
 func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2872,7 @@ func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
 func (*UndrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
 }
 
 // JoinRequest is how a starting node introduces itself: who it is and where it listens.
@@ -2725,7 +2895,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2907,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2920,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -2840,7 +3010,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +3022,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +3035,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JoinResponse) GetClusterId() string {
@@ -2890,7 +3060,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +3072,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +3085,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
 }
 
 // BackupPiece is the next bytes of a backup file.
@@ -2928,7 +3098,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3110,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3123,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -2975,7 +3145,7 @@ type RefundRequest struct {
 
 func (x *RefundRequest) Reset() {
 	*x = RefundRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3157,7 @@ func (x *RefundRequest) String() string {
 func (*RefundRequest) ProtoMessage() {}
 
 func (x *RefundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3170,7 @@ func (x *RefundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
 func (*RefundRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RefundRequest) GetSubject() *Subject {
@@ -3041,7 +3211,7 @@ type RefundResponse struct {
 
 func (x *RefundResponse) Reset() {
 	*x = RefundResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3223,7 @@ func (x *RefundResponse) String() string {
 func (*RefundResponse) ProtoMessage() {}
 
 func (x *RefundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3236,7 @@ func (x *RefundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
 func (*RefundResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RefundResponse) GetRefunded() bool {
@@ -3093,7 +3263,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3105,7 +3275,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3118,7 +3288,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PermitRequest) GetSubject() *Subject {
@@ -3145,7 +3315,7 @@ type PermitResponse struct {
 
 func (x *PermitResponse) Reset() {
 	*x = PermitResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3327,7 @@ func (x *PermitResponse) String() string {
 func (*PermitResponse) ProtoMessage() {}
 
 func (x *PermitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3340,7 @@ func (x *PermitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitResponse.ProtoReflect.Descriptor instead.
 func (*PermitResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PermitResponse) GetHeld() bool {
@@ -3201,7 +3371,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3383,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3396,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExplainResponse) GetHomeSlot() uint32 {
@@ -3290,7 +3460,7 @@ type ExplainedPolicy struct {
 
 func (x *ExplainedPolicy) Reset() {
 	*x = ExplainedPolicy{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3472,7 @@ func (x *ExplainedPolicy) String() string {
 func (*ExplainedPolicy) ProtoMessage() {}
 
 func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3485,7 @@ func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedPolicy.ProtoReflect.Descriptor instead.
 func (*ExplainedPolicy) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExplainedPolicy) GetPolicyId() string {
@@ -3403,7 +3573,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3585,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3598,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
 }
 
 type ListPoliciesResponse struct {
@@ -3441,7 +3611,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3623,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3636,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListPoliciesResponse) GetSetJson() []byte {
@@ -3492,7 +3662,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3674,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3687,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetPolicyRequest) GetId() string {
@@ -3537,7 +3707,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3719,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3732,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetPolicyResponse) GetPolicyJson() []byte {
@@ -3590,7 +3760,7 @@ type Author struct {
 
 func (x *Author) Reset() {
 	*x = Author{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3772,7 @@ func (x *Author) String() string {
 func (*Author) ProtoMessage() {}
 
 func (x *Author) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3785,7 @@ func (x *Author) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Author.ProtoReflect.Descriptor instead.
 func (*Author) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Author) GetWho() string {
@@ -3647,7 +3817,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3659,7 +3829,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3672,7 +3842,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PutFileRequest) GetFile() []byte {
@@ -3721,7 +3891,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3733,7 +3903,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3746,7 +3916,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutPolicyRequest) GetPolicyJson() []byte {
@@ -3781,7 +3951,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3963,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3976,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeletePolicyRequest) GetId() string {
@@ -3842,7 +4012,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3854,7 +4024,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3867,7 +4037,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RollbackRequest) GetId() string {
@@ -3909,7 +4079,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3921,7 +4091,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3934,7 +4104,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PutResponse) GetChanged() bool {
@@ -3967,7 +4137,7 @@ type PolicyHistoryRequest struct {
 
 func (x *PolicyHistoryRequest) Reset() {
 	*x = PolicyHistoryRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4149,7 @@ func (x *PolicyHistoryRequest) String() string {
 func (*PolicyHistoryRequest) ProtoMessage() {}
 
 func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4162,7 @@ func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryRequest.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PolicyHistoryRequest) GetId() string {
@@ -4015,7 +4185,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4197,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4210,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PolicyVersion) GetVersion() uint64 {
@@ -4087,7 +4257,7 @@ type PolicyHistoryResponse struct {
 
 func (x *PolicyHistoryResponse) Reset() {
 	*x = PolicyHistoryResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4099,7 +4269,7 @@ func (x *PolicyHistoryResponse) String() string {
 func (*PolicyHistoryResponse) ProtoMessage() {}
 
 func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4112,7 +4282,7 @@ func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryResponse.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PolicyHistoryResponse) GetVersions() []*PolicyVersion {
@@ -4132,7 +4302,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4314,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4327,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DiffResponse) GetChangesJson() []byte {
@@ -4183,7 +4353,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4195,7 +4365,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4208,7 +4378,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AuditRequest) GetLimit() uint32 {
@@ -4227,7 +4397,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4239,7 +4409,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4252,7 +4422,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AuditResponse) GetEntriesJson() []byte {
@@ -4272,7 +4442,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4454,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4467,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SetOverrideRequest) GetOverrideJson() []byte {
@@ -4322,7 +4492,7 @@ type ListOverridesRequest struct {
 
 func (x *ListOverridesRequest) Reset() {
 	*x = ListOverridesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4334,7 +4504,7 @@ func (x *ListOverridesRequest) String() string {
 func (*ListOverridesRequest) ProtoMessage() {}
 
 func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4347,7 +4517,7 @@ func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
 func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{63}
 }
 
 type ListOverridesResponse struct {
@@ -4359,7 +4529,7 @@ type ListOverridesResponse struct {
 
 func (x *ListOverridesResponse) Reset() {
 	*x = ListOverridesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4541,7 @@ func (x *ListOverridesResponse) String() string {
 func (*ListOverridesResponse) ProtoMessage() {}
 
 func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4554,7 @@ func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
 func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListOverridesResponse) GetOverridesJson() []byte {
@@ -4404,7 +4574,7 @@ type ClearOverrideRequest struct {
 
 func (x *ClearOverrideRequest) Reset() {
 	*x = ClearOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4416,7 +4586,7 @@ func (x *ClearOverrideRequest) String() string {
 func (*ClearOverrideRequest) ProtoMessage() {}
 
 func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4429,7 +4599,7 @@ func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearOverrideRequest.ProtoReflect.Descriptor instead.
 func (*ClearOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{63}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ClearOverrideRequest) GetOverrideJson() []byte {
@@ -4589,7 +4759,22 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\rR\x05epoch\x12\x12\n" +
 	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x12\n" +
-	"\x04grpc\x18\x05 \x01(\tR\x04grpc\"%\n" +
+	"\x04grpc\x18\x05 \x01(\tR\x04grpc\"^\n" +
+	"\x12GetFallbackRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x06R\asession\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\x06R\x06digest\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x04R\x06offset\"\xf0\x01\n" +
+	"\x13GetFallbackResponse\x12\x18\n" +
+	"\aclients\x18\x01 \x01(\rR\aclients\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x18\n" +
+	"\asettled\x18\x03 \x01(\bR\asettled\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\x06R\x06digest\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x16\n" +
+	"\x06offset\x18\a \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04data\x18\b \x01(\fR\x04data\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\t \x01(\tR\tclusterId\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05local\x18\x01 \x01(\bR\x05local\"\xac\x03\n" +
 	"\n" +
@@ -4821,7 +5006,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x0eCODE_NOT_FOUND\x10\x0e\x12\x11\n" +
 	"\rCODE_CONFLICT\x10\x0f\x12\x1c\n" +
 	"\x18CODE_PRECONDITION_FAILED\x10\x10\x12\x15\n" +
-	"\x11CODE_POLICY_STALE\x10\x112\xc7\x04\n" +
+	"\x11CODE_POLICY_STALE\x10\x112\x9b\x05\n" +
 	"\aLimiter\x12C\n" +
 	"\x06Decide\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1c.ringlimit.v1.DecideResponse\x12R\n" +
 	"\vDecideBatch\x12 .ringlimit.v1.DecideBatchRequest\x1a!.ringlimit.v1.DecideBatchResponse\x12G\n" +
@@ -4831,7 +5016,8 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x06Refund\x12\x1b.ringlimit.v1.RefundRequest\x1a\x1c.ringlimit.v1.RefundResponse\x12D\n" +
 	"\aRelease\x12\x1b.ringlimit.v1.PermitRequest\x1a\x1c.ringlimit.v1.PermitResponse\x12B\n" +
 	"\x05Renew\x12\x1b.ringlimit.v1.PermitRequest\x1a\x1c.ringlimit.v1.PermitResponse\x12E\n" +
-	"\aExplain\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1d.ringlimit.v1.ExplainResponse2\x87\a\n" +
+	"\aExplain\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1d.ringlimit.v1.ExplainResponse\x12R\n" +
+	"\vGetFallback\x12 .ringlimit.v1.GetFallbackRequest\x1a!.ringlimit.v1.GetFallbackResponse2\x87\a\n" +
 	"\bPolicies\x12M\n" +
 	"\x04List\x12!.ringlimit.v1.ListPoliciesRequest\x1a\".ringlimit.v1.ListPoliciesResponse\x12F\n" +
 	"\x03Get\x12\x1e.ringlimit.v1.GetPolicyRequest\x1a\x1f.ringlimit.v1.GetPolicyResponse\x12D\n" +
@@ -4867,7 +5053,7 @@ func file_ringlimit_v1_ringlimit_proto_rawDescGZIP() []byte {
 }
 
 var file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(Code)(0),                     // 0: ringlimit.v1.Code
 	(*Principal)(nil),             // 1: ringlimit.v1.Principal
@@ -4890,50 +5076,52 @@ var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
 	(*GetRoutingRequest)(nil),     // 18: ringlimit.v1.GetRoutingRequest
 	(*Routing)(nil),               // 19: ringlimit.v1.Routing
 	(*GroupRoute)(nil),            // 20: ringlimit.v1.GroupRoute
-	(*StatusRequest)(nil),         // 21: ringlimit.v1.StatusRequest
-	(*NodeStatus)(nil),            // 22: ringlimit.v1.NodeStatus
-	(*MoveStatus)(nil),            // 23: ringlimit.v1.MoveStatus
-	(*ReplicaStatus)(nil),         // 24: ringlimit.v1.ReplicaStatus
-	(*GroupStatus)(nil),           // 25: ringlimit.v1.GroupStatus
-	(*StatusResponse)(nil),        // 26: ringlimit.v1.StatusResponse
-	(*MembersRequest)(nil),        // 27: ringlimit.v1.MembersRequest
-	(*MembersResponse)(nil),       // 28: ringlimit.v1.MembersResponse
-	(*RemoveRequest)(nil),         // 29: ringlimit.v1.RemoveRequest
-	(*RemoveResponse)(nil),        // 30: ringlimit.v1.RemoveResponse
-	(*DrainRequest)(nil),          // 31: ringlimit.v1.DrainRequest
-	(*DrainResponse)(nil),         // 32: ringlimit.v1.DrainResponse
-	(*UndrainRequest)(nil),        // 33: ringlimit.v1.UndrainRequest
-	(*UndrainResponse)(nil),       // 34: ringlimit.v1.UndrainResponse
-	(*JoinRequest)(nil),           // 35: ringlimit.v1.JoinRequest
-	(*JoinResponse)(nil),          // 36: ringlimit.v1.JoinResponse
-	(*BackupRequest)(nil),         // 37: ringlimit.v1.BackupRequest
-	(*BackupPiece)(nil),           // 38: ringlimit.v1.BackupPiece
-	(*RefundRequest)(nil),         // 39: ringlimit.v1.RefundRequest
-	(*RefundResponse)(nil),        // 40: ringlimit.v1.RefundResponse
-	(*PermitRequest)(nil),         // 41: ringlimit.v1.PermitRequest
-	(*PermitResponse)(nil),        // 42: ringlimit.v1.PermitResponse
-	(*ExplainResponse)(nil),       // 43: ringlimit.v1.ExplainResponse
-	(*ExplainedPolicy)(nil),       // 44: ringlimit.v1.ExplainedPolicy
-	(*ListPoliciesRequest)(nil),   // 45: ringlimit.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),  // 46: ringlimit.v1.ListPoliciesResponse
-	(*GetPolicyRequest)(nil),      // 47: ringlimit.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),     // 48: ringlimit.v1.GetPolicyResponse
-	(*Author)(nil),                // 49: ringlimit.v1.Author
-	(*PutFileRequest)(nil),        // 50: ringlimit.v1.PutFileRequest
-	(*PutPolicyRequest)(nil),      // 51: ringlimit.v1.PutPolicyRequest
-	(*DeletePolicyRequest)(nil),   // 52: ringlimit.v1.DeletePolicyRequest
-	(*RollbackRequest)(nil),       // 53: ringlimit.v1.RollbackRequest
-	(*PutResponse)(nil),           // 54: ringlimit.v1.PutResponse
-	(*PolicyHistoryRequest)(nil),  // 55: ringlimit.v1.PolicyHistoryRequest
-	(*PolicyVersion)(nil),         // 56: ringlimit.v1.PolicyVersion
-	(*PolicyHistoryResponse)(nil), // 57: ringlimit.v1.PolicyHistoryResponse
-	(*DiffResponse)(nil),          // 58: ringlimit.v1.DiffResponse
-	(*AuditRequest)(nil),          // 59: ringlimit.v1.AuditRequest
-	(*AuditResponse)(nil),         // 60: ringlimit.v1.AuditResponse
-	(*SetOverrideRequest)(nil),    // 61: ringlimit.v1.SetOverrideRequest
-	(*ListOverridesRequest)(nil),  // 62: ringlimit.v1.ListOverridesRequest
-	(*ListOverridesResponse)(nil), // 63: ringlimit.v1.ListOverridesResponse
-	(*ClearOverrideRequest)(nil),  // 64: ringlimit.v1.ClearOverrideRequest
+	(*GetFallbackRequest)(nil),    // 21: ringlimit.v1.GetFallbackRequest
+	(*GetFallbackResponse)(nil),   // 22: ringlimit.v1.GetFallbackResponse
+	(*StatusRequest)(nil),         // 23: ringlimit.v1.StatusRequest
+	(*NodeStatus)(nil),            // 24: ringlimit.v1.NodeStatus
+	(*MoveStatus)(nil),            // 25: ringlimit.v1.MoveStatus
+	(*ReplicaStatus)(nil),         // 26: ringlimit.v1.ReplicaStatus
+	(*GroupStatus)(nil),           // 27: ringlimit.v1.GroupStatus
+	(*StatusResponse)(nil),        // 28: ringlimit.v1.StatusResponse
+	(*MembersRequest)(nil),        // 29: ringlimit.v1.MembersRequest
+	(*MembersResponse)(nil),       // 30: ringlimit.v1.MembersResponse
+	(*RemoveRequest)(nil),         // 31: ringlimit.v1.RemoveRequest
+	(*RemoveResponse)(nil),        // 32: ringlimit.v1.RemoveResponse
+	(*DrainRequest)(nil),          // 33: ringlimit.v1.DrainRequest
+	(*DrainResponse)(nil),         // 34: ringlimit.v1.DrainResponse
+	(*UndrainRequest)(nil),        // 35: ringlimit.v1.UndrainRequest
+	(*UndrainResponse)(nil),       // 36: ringlimit.v1.UndrainResponse
+	(*JoinRequest)(nil),           // 37: ringlimit.v1.JoinRequest
+	(*JoinResponse)(nil),          // 38: ringlimit.v1.JoinResponse
+	(*BackupRequest)(nil),         // 39: ringlimit.v1.BackupRequest
+	(*BackupPiece)(nil),           // 40: ringlimit.v1.BackupPiece
+	(*RefundRequest)(nil),         // 41: ringlimit.v1.RefundRequest
+	(*RefundResponse)(nil),        // 42: ringlimit.v1.RefundResponse
+	(*PermitRequest)(nil),         // 43: ringlimit.v1.PermitRequest
+	(*PermitResponse)(nil),        // 44: ringlimit.v1.PermitResponse
+	(*ExplainResponse)(nil),       // 45: ringlimit.v1.ExplainResponse
+	(*ExplainedPolicy)(nil),       // 46: ringlimit.v1.ExplainedPolicy
+	(*ListPoliciesRequest)(nil),   // 47: ringlimit.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),  // 48: ringlimit.v1.ListPoliciesResponse
+	(*GetPolicyRequest)(nil),      // 49: ringlimit.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),     // 50: ringlimit.v1.GetPolicyResponse
+	(*Author)(nil),                // 51: ringlimit.v1.Author
+	(*PutFileRequest)(nil),        // 52: ringlimit.v1.PutFileRequest
+	(*PutPolicyRequest)(nil),      // 53: ringlimit.v1.PutPolicyRequest
+	(*DeletePolicyRequest)(nil),   // 54: ringlimit.v1.DeletePolicyRequest
+	(*RollbackRequest)(nil),       // 55: ringlimit.v1.RollbackRequest
+	(*PutResponse)(nil),           // 56: ringlimit.v1.PutResponse
+	(*PolicyHistoryRequest)(nil),  // 57: ringlimit.v1.PolicyHistoryRequest
+	(*PolicyVersion)(nil),         // 58: ringlimit.v1.PolicyVersion
+	(*PolicyHistoryResponse)(nil), // 59: ringlimit.v1.PolicyHistoryResponse
+	(*DiffResponse)(nil),          // 60: ringlimit.v1.DiffResponse
+	(*AuditRequest)(nil),          // 61: ringlimit.v1.AuditRequest
+	(*AuditResponse)(nil),         // 62: ringlimit.v1.AuditResponse
+	(*SetOverrideRequest)(nil),    // 63: ringlimit.v1.SetOverrideRequest
+	(*ListOverridesRequest)(nil),  // 64: ringlimit.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil), // 65: ringlimit.v1.ListOverridesResponse
+	(*ClearOverrideRequest)(nil),  // 66: ringlimit.v1.ClearOverrideRequest
 }
 var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	1,  // 0: ringlimit.v1.Subject.principals:type_name -> ringlimit.v1.Principal
@@ -4955,80 +5143,82 @@ var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	14, // 16: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
 	19, // 17: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
 	20, // 18: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
-	24, // 19: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
-	22, // 20: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	25, // 21: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
-	23, // 22: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
-	22, // 23: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	26, // 19: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
+	24, // 20: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	27, // 21: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
+	25, // 22: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
+	24, // 23: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
 	3,  // 24: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
 	4,  // 25: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
 	7,  // 26: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
 	3,  // 27: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
-	44, // 28: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
+	46, // 28: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
 	7,  // 29: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
-	49, // 30: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
-	49, // 31: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
-	49, // 32: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
-	49, // 33: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
-	56, // 34: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
-	49, // 35: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
-	49, // 36: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
+	51, // 30: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
+	51, // 31: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
+	51, // 32: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
+	51, // 33: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
+	58, // 34: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
+	51, // 35: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
+	51, // 36: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
 	5,  // 37: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
 	13, // 38: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
 	16, // 39: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
 	18, // 40: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
-	39, // 41: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
-	41, // 42: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
-	41, // 43: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
+	41, // 41: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
+	43, // 42: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
+	43, // 43: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
 	5,  // 44: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
-	45, // 45: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
-	47, // 46: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
-	50, // 47: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
-	51, // 48: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
-	52, // 49: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
-	55, // 50: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
-	53, // 51: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
-	50, // 52: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
-	59, // 53: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
-	61, // 54: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
-	62, // 55: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
-	64, // 56: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
-	35, // 57: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
-	21, // 58: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
-	27, // 59: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
-	29, // 60: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
-	31, // 61: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
-	33, // 62: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
-	37, // 63: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
-	12, // 64: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
-	15, // 65: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
-	17, // 66: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
-	19, // 67: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
-	40, // 68: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
-	42, // 69: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
-	42, // 70: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
-	43, // 71: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
-	46, // 72: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
-	48, // 73: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
-	54, // 74: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
-	54, // 75: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
-	54, // 76: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
-	57, // 77: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
-	54, // 78: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
-	58, // 79: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
-	60, // 80: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
-	54, // 81: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
-	63, // 82: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
-	54, // 83: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
-	36, // 84: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
-	26, // 85: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
-	28, // 86: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
-	30, // 87: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
-	32, // 88: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
-	34, // 89: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
-	38, // 90: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
-	64, // [64:91] is the sub-list for method output_type
-	37, // [37:64] is the sub-list for method input_type
+	21, // 45: ringlimit.v1.Limiter.GetFallback:input_type -> ringlimit.v1.GetFallbackRequest
+	47, // 46: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
+	49, // 47: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
+	52, // 48: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
+	53, // 49: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
+	54, // 50: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
+	57, // 51: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
+	55, // 52: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
+	52, // 53: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
+	61, // 54: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
+	63, // 55: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
+	64, // 56: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
+	66, // 57: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
+	37, // 58: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
+	23, // 59: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
+	29, // 60: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
+	31, // 61: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
+	33, // 62: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
+	35, // 63: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
+	39, // 64: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
+	12, // 65: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
+	15, // 66: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
+	17, // 67: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
+	19, // 68: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
+	42, // 69: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
+	44, // 70: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
+	44, // 71: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
+	45, // 72: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
+	22, // 73: ringlimit.v1.Limiter.GetFallback:output_type -> ringlimit.v1.GetFallbackResponse
+	48, // 74: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
+	50, // 75: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
+	56, // 76: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
+	56, // 77: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
+	56, // 78: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
+	59, // 79: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
+	56, // 80: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
+	60, // 81: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
+	62, // 82: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
+	56, // 83: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
+	65, // 84: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
+	56, // 85: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
+	38, // 86: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
+	28, // 87: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
+	30, // 88: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
+	32, // 89: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
+	34, // 90: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
+	36, // 91: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
+	40, // 92: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
+	65, // [65:93] is the sub-list for method output_type
+	37, // [37:65] is the sub-list for method input_type
 	37, // [37:37] is the sub-list for extension type_name
 	37, // [37:37] is the sub-list for extension extendee
 	0,  // [0:37] is the sub-list for field type_name
@@ -5040,17 +5230,17 @@ func file_ringlimit_v1_ringlimit_proto_init() {
 		return
 	}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[4].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[49].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[50].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[51].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[52].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[53].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringlimit_v1_ringlimit_proto_rawDesc), len(file_ringlimit_v1_ringlimit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -32,6 +32,7 @@ const (
 	Limiter_Release_FullMethodName     = "/ringlimit.v1.Limiter/Release"
 	Limiter_Renew_FullMethodName       = "/ringlimit.v1.Limiter/Renew"
 	Limiter_Explain_FullMethodName     = "/ringlimit.v1.Limiter/Explain"
+	Limiter_GetFallback_FullMethodName = "/ringlimit.v1.Limiter/GetFallback"
 )
 
 // LimiterClient is the client API for Limiter service.
@@ -59,6 +60,10 @@ type LimiterClient interface {
 	// Explain says which policies a request falls under and why, and what each
 	// bucket holds. It takes nothing.
 	Explain(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
+	// GetFallback tells a client library what it needs to decide by itself while no
+	// node answers in time: all policies, and how many clients would share their
+	// limits. Asking it regularly, with a session, is what makes a client count.
+	GetFallback(ctx context.Context, in *GetFallbackRequest, opts ...grpc.CallOption) (*GetFallbackResponse, error)
 }
 
 type limiterClient struct {
@@ -152,6 +157,16 @@ func (c *limiterClient) Explain(ctx context.Context, in *DecideRequest, opts ...
 	return out, nil
 }
 
+func (c *limiterClient) GetFallback(ctx context.Context, in *GetFallbackRequest, opts ...grpc.CallOption) (*GetFallbackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetFallbackResponse)
+	err := c.cc.Invoke(ctx, Limiter_GetFallback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LimiterServer is the server API for Limiter service.
 // All implementations must embed UnimplementedLimiterServer
 // for forward compatibility.
@@ -177,6 +192,10 @@ type LimiterServer interface {
 	// Explain says which policies a request falls under and why, and what each
 	// bucket holds. It takes nothing.
 	Explain(context.Context, *DecideRequest) (*ExplainResponse, error)
+	// GetFallback tells a client library what it needs to decide by itself while no
+	// node answers in time: all policies, and how many clients would share their
+	// limits. Asking it regularly, with a session, is what makes a client count.
+	GetFallback(context.Context, *GetFallbackRequest) (*GetFallbackResponse, error)
 	mustEmbedUnimplementedLimiterServer()
 }
 
@@ -210,6 +229,9 @@ func (UnimplementedLimiterServer) Renew(context.Context, *PermitRequest) (*Permi
 }
 func (UnimplementedLimiterServer) Explain(context.Context, *DecideRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
+}
+func (UnimplementedLimiterServer) GetFallback(context.Context, *GetFallbackRequest) (*GetFallbackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetFallback not implemented")
 }
 func (UnimplementedLimiterServer) mustEmbedUnimplementedLimiterServer() {}
 func (UnimplementedLimiterServer) testEmbeddedByValue()                 {}
@@ -365,6 +387,24 @@ func _Limiter_Explain_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Limiter_GetFallback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetFallbackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).GetFallback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_GetFallback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).GetFallback(ctx, req.(*GetFallbackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Limiter_ServiceDesc is the grpc.ServiceDesc for Limiter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -399,6 +439,10 @@ var Limiter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Explain",
 			Handler:    _Limiter_Explain_Handler,
+		},
+		{
+			MethodName: "GetFallback",
+			Handler:    _Limiter_GetFallback_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/client/internal/fallback"
+	"github.com/ringlimit/ringlimit/policy"
+)
+
+// FailureMode says how a decision was made that no bucket of the cluster made.
+type FailureMode string
+
+// The failure modes, as policy files have them.
+const (
+	ModeLocal    FailureMode = "local"     // by this client's share of the limit
+	ModeClosed   FailureMode = "closed"    // denied, with Reason limiter_unavailable
+	ModeOpen     FailureMode = "open"      // allowed
+	ModeNoPolicy FailureMode = "no_policy" // no policy that may deny applies: by the set's no_match
+)
+
+// Why a call is decided here, for the metric.
+type because int
+
+const (
+	becauseUnreached because = iota // every node refuses connections
+	becauseOverdue                  // the policies' after has passed
+	becauseDeadline                 // the caller's deadline has
+	becauseBusy                     // the cluster is overloaded
+	becauseFull                     // the cluster has no room for another bucket
+	becauseTooOld                   // the cluster has lost what it knew of the call
+	reasons
+)
+
+var becauseText = [reasons]string{"unreached", "overdue", "deadline", "busy", "store_full", "too_old"}
+
+var (
+	errUnreached = fault.New(fault.Unavailable, "every node refuses connections")
+	errOverdue   = fault.New(fault.Deadline, "no answer within the time that the policies wait")
+)
+
+// instead answers a request that the cluster has not decided, by the failure modes of
+// its policies. The error stays where no mode has a say: in what the request itself
+// did wrong, for a caller that has gone away, and while the policies are not known.
+func (c *Client) instead(r *Request, g *group, err error) (Decision, error) {
+	rules := c.rules.Load()
+	why, ok := whyInstead(r, err)
+	if rules == nil || !ok {
+		return Decision{}, err
+	}
+	q := r.policyRequest()
+	if invalid := q.Validate(); invalid != nil {
+		return Decision{}, invalid // as a node would say
+	}
+	if why == becauseBusy && rules.After(q) == policy.AfterDeadline {
+		return Decision{}, err
+	}
+	now := time.Now()
+	lasted := time.Duration(0)
+	if why != becauseFull { // that is no outage, and nodes decide all modes but local
+		lasted = c.outageOf(g, now)
+	}
+	d := decisionOf(c.decider.Decide(rules, q, *c.share.Load(), lasted, now, now))
+	c.countDegraded(d.FailureMode, why)
+	return d, nil
+}
+
+// whyInstead says whether an error is one that failure modes are for.
+func whyInstead(r *Request, err error) (because, bool) {
+	var e *fault.Error
+	switch {
+	case errors.Is(err, errUnreached):
+		return becauseUnreached, true
+	case errors.Is(err, errOverdue):
+		return becauseOverdue, true
+	case errors.Is(err, context.DeadlineExceeded):
+		return becauseDeadline, true
+	case errors.Is(err, fault.Busy):
+		return becauseBusy, true
+	case errors.Is(err, fault.TooOld) && r.RequestID == "":
+		return becauseTooOld, true
+	case errors.As(err, &e) && e.Kind == fault.StoreFull && e.Mode == string(ModeLocal):
+		return becauseFull, true
+	}
+	return 0, false
+}
+
+// outageOf notes that a call of a group is decided here and returns for how long its
+// group has been out of reach.
+func (c *Client) outageOf(g *group, now time.Time) time.Duration {
+	var since time.Time
+	if at := c.unreachedSince.Load(); at > 0 {
+		since = c.start.Add(time.Duration(at))
+	}
+	c.outageMu.Lock()
+	defer c.outageMu.Unlock()
+	g.failing.Store(true)
+	return g.outage.Lasted(since, now)
+}
+
+// answeredAgain notes that a group has decided.
+func (c *Client) answeredAgain(g *group) {
+	c.outageMu.Lock()
+	defer c.outageMu.Unlock()
+	g.failing.Store(false)
+	g.outage.Answered()
+}
+
+// tooLate counts a decision of the cluster that came when its call had been given up:
+// it stands in the cluster's books beside whatever the caller was told.
+func (c *Client) tooLate(k *call, allowed bool) {
+	if k.state.Load() != abandoned || !k.late.CompareAndSwap(false, true) {
+		return
+	}
+	c.counts.late.Add(1)
+	if allowed {
+		c.counts.lateAllowed.Add(1)
+	}
+	c.meters.late(allowed)
+}
+
+func (c *Client) countDegraded(m FailureMode, why because) {
+	c.counts.degraded.Add(1)
+	c.meters.degraded(m, why)
+}
+
+// decisionOf tells the caller what the fallback says.
+func decisionOf(f fallback.Decision) Decision {
+	d := Decision{Degraded: true, FailureMode: ModeNoPolicy}
+	if len(f.Limits) > 1 || f.Head < 0 && len(f.Limits) > 0 {
+		d.Limits = make([]Answer, len(f.Limits))
+		for i := range f.Limits {
+			d.Limits[i] = answerOf(&f.Limits[i])
+		}
+	}
+	if f.Head >= 0 {
+		d.Answer = answerOf(&f.Limits[f.Head])
+		d.FailureMode = FailureMode(f.Limits[f.Head].Mode.String())
+		d.Delay = f.Delay
+	} else {
+		d.Allowed, d.Reason = f.Allowed, fallback.NoPolicy
+		if !f.Allowed {
+			d.RetryAfter = Never
+		}
+	}
+	return d
+}
+
+func answerOf(l *fallback.Limit) Answer {
+	return Answer{
+		Allowed: l.Allowed, Limit: l.Capacity, Remaining: l.Remaining, ResetAfter: l.ResetAfter, RetryAfter: l.RetryAfter,
+		Delay: l.Delay, PolicyID: l.Policy.ID, PolicyVersion: l.Version, Reason: l.Reason, Shadow: l.Shadow,
+	}
+}
+
+// policyRequest is r in the words of package policy, as a node reads it.
+func (r *Request) policyRequest() *policy.Request {
+	q := &policy.Request{Tenant: r.Tenant, Route: r.Route, Plan: r.Plan, Region: r.Region, Cost: uint64(max(r.Cost, 1))}
+	if r.Look {
+		q.Cost = 0
+	}
+	for _, p := range r.Principals {
+		q.Principals = append(q.Principals, policy.Principal{Type: p.Type, ID: p.ID})
+	}
+	for name, value := range r.Attributes {
+		q.Attributes = append(q.Attributes, policy.Attribute{Name: name, Value: value})
+	}
+	for id, cost := range r.Costs {
+		q.Costs = append(q.Costs, policy.PolicyCost{Policy: id, Cost: uint64(cost)})
+	}
+	return q
+}
