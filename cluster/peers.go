@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type heard struct {
 	incarnation string
 	at          time.Time
 	digest      *digest
+	raw         []byte // of the digest
 }
 
 // claim is a node's word that it leads a group.
@@ -36,11 +38,26 @@ func newPeerTable() *peerTable {
 	return t
 }
 
-// hear takes in a digest and reports whether any group's leader changed by it.
-func (t *peerTable) hear(node, incarnation string, d *digest, now time.Time) bool {
+// again takes in a digest that says what the node's last one said, as most do: it
+// returns that one, nil where raw says something new.
+func (t *peerTable) again(node, incarnation string, raw []byte, now time.Time) *digest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.heard[node] = heard{incarnation, now, d}
+	h, ok := t.heard[node]
+	if !ok || h.incarnation != incarnation || !bytes.Equal(h.raw, raw) {
+		return nil
+	}
+	h.at = now
+	t.heard[node] = h
+	return h.digest
+}
+
+// hear takes in a digest, parsed out of raw, and reports whether any group's leader
+// changed by it.
+func (t *peerTable) hear(node, incarnation string, d *digest, raw []byte, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heard[node] = heard{incarnation, now, d, bytes.Clone(raw)}
 	return t.elect()
 }
 

@@ -10,7 +10,7 @@ import (
 
 // watchLoop keeps this node's own digest fresh and notices changes of leaders.
 func (n *Node) watchLoop(ctx context.Context) error {
-	tick := time.NewTicker(digestEvery)
+	tick := time.NewTimer(transport.UntilBeat(time.Now(), digestEvery))
 	defer tick.Stop()
 	last := time.Now()
 	var calm time.Time // until then this node does not trust its own sense of silence
@@ -27,6 +27,7 @@ func (n *Node) watchLoop(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
+			tick.Reset(transport.UntilBeat(time.Now(), digestEvery))
 		case <-n.linkChanged:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -40,8 +41,9 @@ const digestEvery = 50 * time.Millisecond
 // hearSelf takes this node's own state in as if another node had told it.
 func (n *Node) hearSelf() {
 	d := n.observe()
-	n.ownBytes.Store(new(appendDigest(nil, d)))
-	if n.table.hear(n.self.name, n.self.incarnation, d, time.Now()) {
+	raw := appendDigest(nil, d)
+	n.ownBytes.Store(&raw)
+	if n.table.again(n.self.name, n.self.incarnation, raw, time.Now()) == nil && n.table.hear(n.self.name, n.self.incarnation, d, raw, time.Now()) {
 		n.leadersChanged()
 	}
 }
@@ -58,6 +60,10 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 	if !n.registeredAs(from) {
 		return
 	}
+	if d := n.table.again(from.Node, from.Incarnation, b, time.Now()); d != nil {
+		n.compareReplicas(from, d)
+		return
+	}
 	d, err := parseDigest(b)
 	if err != nil {
 		n.log.Debug("digest not understood", "from", from.Node, "error", err)
@@ -65,7 +71,7 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 	}
 	n.compareReplicas(from, d)
 	news := n.table.news(from.Node, d)
-	if n.table.hear(from.Node, from.Incarnation, d, time.Now()) {
+	if n.table.hear(from.Node, from.Incarnation, d, b, time.Now()) {
 		n.leadersChanged()
 	}
 	if news {
