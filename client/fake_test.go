@@ -177,7 +177,8 @@ func (n *fakeNode) requests() (all []*pb.DecideRequest) {
 	return all
 }
 
-func (n *fakeNode) gate(ctx context.Context) {
+// gate waits while the node hangs. An error is that of ctx: the node has not gone on.
+func (n *fakeNode) gate(ctx context.Context) error {
 	n.mu.Lock()
 	thaw := n.thaw
 	n.mu.Unlock()
@@ -187,11 +188,11 @@ func (n *fakeNode) gate(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	return ctx.Err()
 }
 
 func (n *fakeNode) GetRouting(ctx context.Context, _ *pb.GetRoutingRequest) (*pb.Routing, error) {
-	n.gate(ctx)
-	if err := ctx.Err(); err != nil {
+	if err := n.gate(ctx); err != nil {
 		return nil, err
 	}
 	r, _ := n.cluster.now()
