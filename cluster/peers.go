@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,8 +12,9 @@ import (
 // peerTable keeps the newest digest of every other node and, out of them all,
 // who leads each group.
 type peerTable struct {
-	mu      sync.Mutex // guards heard and replaces leaders
+	mu      sync.Mutex // guards heard and next, and replaces leaders
 	heard   map[string]heard
+	next    map[uint32]claim                 // what elect found last: its own, to be filled again
 	leaders atomic.Pointer[map[uint32]claim] // read without the lock on every decision
 }
 
@@ -33,7 +35,7 @@ type claim struct {
 }
 
 func newPeerTable() *peerTable {
-	t := &peerTable{heard: make(map[string]heard)}
+	t := &peerTable{heard: make(map[string]heard), next: make(map[uint32]claim)}
 	t.leaders.Store(&map[uint32]claim{})
 	return t
 }
@@ -84,7 +86,8 @@ func (t *peerTable) forget(keep map[string]bool) (changed bool) {
 // then term. The caller holds mu.
 func (t *peerTable) elect() (changed bool) {
 	old := *t.leaders.Load()
-	leaders := make(map[uint32]claim, len(old))
+	leaders := t.next
+	clear(leaders)
 	for node, h := range t.heard {
 		for i := range h.digest.replicas {
 			r := &h.digest.replicas[i]
@@ -102,7 +105,7 @@ func (t *peerTable) elect() (changed bool) {
 		changed = changed || old[g] != c
 	}
 	if changed {
-		t.leaders.Store(&leaders)
+		t.leaders.Store(new(maps.Clone(leaders)))
 	}
 	return changed
 }

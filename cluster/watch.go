@@ -35,13 +35,15 @@ func (n *Node) watchLoop(ctx context.Context) error {
 	}
 }
 
-// digestEvery is how old this node's own digest may be when it is sent.
-const digestEvery = 50 * time.Millisecond
+const (
+	digestEvery  = 50 * time.Millisecond // how old this node's own digest may be when it is sent
+	digestGrowth = 64                    // bytes that one is mostly longer than the last one, at most
+)
 
 // hearSelf takes this node's own state in as if another node had told it.
 func (n *Node) hearSelf() {
 	d := n.observe()
-	raw := appendDigest(nil, d)
+	raw := appendDigest(make([]byte, 0, len(n.ownDigest())+digestGrowth), d)
 	n.ownBytes.Store(&raw)
 	if n.table.again(n.self.name, n.self.incarnation, raw, time.Now()) == nil && n.table.hear(n.self.name, n.self.incarnation, d, raw, time.Now()) {
 		n.leadersChanged()
@@ -96,12 +98,14 @@ func (n *Node) onLink(node string, up bool) {
 // observe reads this node's own state.
 func (n *Node) observe() *digest {
 	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load(), draining: n.draining.Load()}
-	for _, node := range n.control.State().Nodes {
+	nodes, hosted := n.control.State().Nodes, n.hosts.all()
+	d.up, d.replicas = make([]string, 0, len(nodes)), make([]replicaDigest, 0, len(hosted))
+	for _, node := range nodes {
 		if n.linkTo(control.ID{Node: node.Name, Incarnation: node.Incarnation}) {
 			d.up = append(d.up, node.Name)
 		}
 	}
-	for _, x := range n.hosts.all() {
+	for _, x := range hosted {
 		st := x.replica.Status()
 		r := replicaDigest{
 			group: x.parsed.Group, epoch: x.parsed.Epoch, serial: x.parsed.Serial,
@@ -112,6 +116,7 @@ func (n *Node) observe() *digest {
 		if !st.Leading {
 			voters = x.replica.Electorate()
 		}
+		r.voters = make([]uint64, 0, len(voters))
 		for _, id := range voters {
 			if v, ok := control.ParseReplicaID(id); ok {
 				r.voters = append(r.voters, v.Serial)
