@@ -42,7 +42,8 @@ type Client struct {
 
 	sequence atomic.Uint64
 	acks     acks
-	calls    sync.Pool // of *call
+	calls    sync.Pool // of *single
+	batches  sync.Pool // of *batch
 	budget   *budget
 	counts   counters
 	flying   atomic.Int64 // messages in flight
@@ -78,7 +79,8 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 		nudge: make(chan struct{}, 1), nodes: map[string]*node{}, groups: map[uint32]*group{},
 		nowhere: &group{nowhere: true},
 	}
-	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
+	c.calls.New = func() any { return newSingle() }
+	c.batches.New = func() any { return new(batch) }
 	for _, o := range opts {
 		o(&c.options)
 	}
@@ -134,9 +136,9 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	c.send(k)
-	c.wait(ctx, k)
-	d, err := k.decision, k.err
+	c.send(&k.call)
+	c.wait(ctx, &k.call)
+	d, err := k.answer, k.err
 	c.recycle(k)
 	return d, err
 }
@@ -166,31 +168,16 @@ func (c *Client) abandon(k *call, why error) {
 }
 
 // newCall makes a call of a request.
-func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
-	if err := r.check(); err != nil {
+func (c *Client) newCall(ctx context.Context, r *Request) (*single, error) {
+	t := c.terms(ctx)
+	k := c.calls.Get().(*single)
+	if err := k.begin(r, &t); err != nil {
 		return nil, err
 	}
-	k := c.calls.Get().(*call)
-	k.body = r.append(k.body[:0])
-	if err := checkEncoded(k.body); err != nil {
-		return nil, err
-	}
-	k.slot, k.group = -1, c.nowhere
-	if t := c.table.Load(); t != nil {
-		if slot, ok := r.slot(t.hash, t.home); ok {
-			k.slot, k.group = int32(slot), t.slots[slot]
-		}
-	}
-	if d, ok := ctx.Deadline(); ok {
-		k.expires = int64(d.Sub(c.start))
-	} else {
-		k.expires, k.timed = c.now()+int64(c.options.timeout), true
-	}
-	if r.RequestID == "" && !r.Look {
+	if r.numbered() {
 		k.seq = c.sequence.Add(1)
 	}
-	c.counts.requests.Add(1)
-	c.budget.earn(1)
+	c.began(1)
 	return k, nil
 }
 
