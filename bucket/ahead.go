@@ -5,39 +5,98 @@ package bucket
 const aheadRequests = 16
 
 // touchAhead loads what deciding jobs will need, one kind of thing after the
-// other: each pass reads only what the pass before has brought.
+// other: each pass reads only what the passes before have brought, and none waits
+// for another of its own.
 func (t *Table) touchAhead(jobs []job) {
 	first, last := &jobs[0], &jobs[len(jobs)-1]
-	sum := uint64(0)
-	for i := range jobs {
-		if j := &jobs[i]; j.id.Kind == ClientID {
-			j.session = t.ids.first(nameHash(sessionRecord, j.home, j.id.Session, 0))
+	t.warmth += t.touchCells(t.work.asks[first.first:last.first+last.count]) + t.touchSessions(jobs)
+}
+
+// touchCells loads the cells of asks, and what leads there.
+func (t *Table) touchCells(asks []ask) (sum uint64) {
+	slots := t.slots
+	for i := range asks {
+		if n := int(asks[i].slot); n < len(slots) {
+			sum += uint64(len(slots[n].dir)) + slots[n].changes
 		}
 	}
-	asks := t.work.asks[first.first : last.first+last.count]
 	for i := range asks {
-		if int(asks[i].slot) < len(t.slots) {
-			sum += t.slots[asks[i].slot].touch(asks[i].key)
+		if n := int(asks[i].slot); n < len(slots) {
+			if g := slots[n].segment(asks[i].key); g != nil {
+				sum += uint64(g.cells)
+			}
+		}
+	}
+	for i := range asks {
+		if n := int(asks[i].slot); n < len(slots) {
+			sum += slots[n].touch(asks[i].key)
+		}
+	}
+	return sum
+}
+
+// touchSessions finds the sessions of jobs, and loads the results at both ends of
+// their queues: the newest is followed by another, and the oldest may go.
+func (t *Table) touchSessions(jobs []job) (sum uint64) {
+	d := &t.ids
+	for i := range jobs {
+		if j := &jobs[i]; j.id.Kind == ClientID {
+			j.session = d.first(nameHash(sessionRecord, j.home, j.id.Session, 0))
 		}
 	}
 	for i := range jobs {
 		if n := jobs[i].session; n != noRecord {
-			sum += uint64(t.ids.pool.view(n)[recordTag])
+			sum += d.touch(n)
 		}
 	}
 	for i := range jobs {
 		if j := &jobs[i]; j.session != noRecord {
-			j.session = t.ids.walk(j.session, sessionRecord, j.home, j.id.Session, 0)
+			j.session = d.walk(j.session, sessionRecord, j.home, j.id.Session, 0)
 		}
 	}
+	var stack [aheadRequests]uint32
+	oldest := stack[:0] // results that may go
 	for i := range jobs {
-		if j := &jobs[i]; j.session != noRecord {
-			if oldest := t.ids.queue(j.session).head; oldest != noRecord {
-				sum += uint64(t.ids.pool.view(oldest)[recordTag])
+		j := &jobs[i]
+		if j.session == noRecord {
+			continue
+		}
+		if q := d.queue(j.session); q.head != noRecord {
+			sum += d.touch(q.tail)
+			if q.count%settleEvery == 0 {
+				oldest = append(oldest, q.head)
 			}
 		}
+		sum += uint64(d.first(nameHash(clientResult, j.home, j.id.Session, j.id.Sequence)))
 	}
-	t.warmth += sum
+	for range settleEvery + 1 { // and the one behind, to see that it stays
+		sum += d.touchNext(oldest)
+	}
+	return sum
+}
+
+// touchNext loads results, and where the index has them, and makes each of the list
+// the next younger one of its queue.
+func (d *ids) touchNext(results []uint32) (sum uint64) {
+	for _, n := range results {
+		if n != noRecord {
+			sum += d.touch(n)
+		}
+	}
+	for i, n := range results {
+		if n != noRecord {
+			c := d.pool.view(n)
+			sum += uint64(d.first(recordHash(c)))
+			results[i] = le.Uint32(c[resultFollow:])
+		}
+	}
+	return sum
+}
+
+// touch loads a record.
+func (d *ids) touch(n uint32) uint64 {
+	c := d.pool.view(n)
+	return uint64(c[recordTag]) + uint64(c[recordSize-1])
 }
 
 // touch loads the cell where a search for k begins, and the cache line behind it.

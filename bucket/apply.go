@@ -3,6 +3,7 @@ package bucket
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 )
@@ -25,22 +26,23 @@ func (t *Table) Apply(index uint64, entry []byte, out *Results) error {
 	if !ok || len(entry) > MaxEntryBytes {
 		return fmt.Errorf("%w: %d bytes, first %x", ErrVersion, len(entry), entry[:min(len(entry), 2)])
 	}
+	l := link{out: out}
 	if out == nil {
-		out = &t.discard
-		out.Reset()
+		l.out, l.discard = &t.discard, true
+		l.out.Reset()
 	}
-	first := len(out.Items)
-	if err := t.obey(entryKind(entry[1]), entry[entryBody:], stamp, out); err != nil {
+	l.first = len(l.out.Items)
+	l.chain = fold(fold(t.chain, index), xxh3.Hash(entry))
+	if err := t.obey(entryKind(entry[1]), entry[entryBody:], stamp, &l); err != nil {
 		return err
 	}
-	t.index = index
-	t.chain = fold(fold(t.chain, index), xxh3.Hash(entry))
-	t.chain = out.fold(t.chain, first)
+	l.fold()
+	t.index, t.chain = index, l.chain
 	return nil
 }
 
 // obey decodes the whole body before it changes anything.
-func (t *Table) obey(kind entryKind, body []byte, stamp int64, out *Results) error {
+func (t *Table) obey(kind entryKind, body []byte, stamp int64, l *link) error {
 	now := max(stamp, t.time)
 	switch kind {
 	case requestsEntry:
@@ -50,9 +52,9 @@ func (t *Table) obey(kind entryKind, body []byte, stamp int64, out *Results) err
 		t.gate.Lock()
 		defer t.gate.Unlock()
 		t.advance(now)
-		t.requests(out)
-		n := len(t.work.asks)
-		t.sweep(sweepPerEntry+sweepPerTake*n, recordsPerEntry+recordsPerTake*n)
+		was := t.made()
+		t.requests(l)
+		t.sweepAfter(len(t.work.asks), was)
 		t.clearRuins(clearPerEntry)
 	case sweepEntry:
 		r := reader{b: body}
@@ -80,7 +82,7 @@ func (t *Table) obey(kind entryKind, body []byte, stamp int64, out *Results) err
 		t.advance(now)
 		t.cutOver(rules)
 	default:
-		return t.move(kind, body, stamp, now, out)
+		return t.move(kind, body, stamp, now, l.out)
 	}
 	return nil
 }
@@ -127,14 +129,18 @@ func (t *Table) holdSlots(body []byte) ([]uint16, error) {
 	return slots, nil
 }
 
-func (t *Table) requests(out *Results) {
+// requests decides some at a time, so that what was loaded ahead for them, and their
+// results, are still near when they are used.
+func (t *Table) requests(l *link) {
 	t.judge.group = t.time
-	jobs := t.work.jobs
-	for i := range jobs {
-		if len(jobs) > 1 && i%aheadRequests == 0 {
-			t.touchAhead(jobs[i:min(i+aheadRequests, len(jobs))])
+	for jobs := range slices.Chunk(t.work.jobs, aheadRequests) {
+		if len(jobs) > 1 {
+			t.touchAhead(jobs)
 		}
-		t.decide(&jobs[i], &t.work, out, true)
+		for i := range jobs {
+			t.decide(&jobs[i], &t.work, l.out, true)
+		}
+		l.fold()
 	}
 }
 

@@ -1,5 +1,22 @@
 package bucket
 
+// link is what one entry adds to the chain, in the making.
+type link struct {
+	chain   uint64
+	out     *Results
+	first   int  // of out's items, the first one that is not in chain yet
+	discard bool // nobody wants out
+}
+
+// fold mixes the results that are new into the chain.
+func (l *link) fold() {
+	l.chain = l.out.fold(l.chain, l.first)
+	if l.discard {
+		l.out.Reset()
+	}
+	l.first = len(l.out.Items)
+}
+
 // fold mixes the results from Items[first] on into a rolling hash.
 func (r *Results) fold(h uint64, first int) uint64 {
 	for i := range r.Items[first:] {

@@ -122,7 +122,7 @@ func (t *Table) mark(j *job) Code {
 	if j.id.Kind == NoID {
 		return NothingToRefund
 	}
-	if !t.ids.roomFor(*own, &j.id, t.judge.now) {
+	if !t.ids.roomFor(own, &j.id, t.judge.now) {
 		return StoreFull
 	}
 	n := t.ids.keep(j.home, own, &j.id, t.judge.session, nil, &t.rules, t.judge.now)

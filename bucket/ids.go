@@ -15,6 +15,11 @@ const (
 	sessionIdle = 2 * Horizon
 
 	expireAtOnce = 64 // own results dropped in one step
+
+	// settleEvery is how many results a session gains, at most, before takes drop those
+	// acknowledged: each costs less when they go together, and until then the
+	// watermark hides them.
+	settleEvery = 4
 )
 
 // ids keeps the results of admitted requests, so that each id is charged once.
@@ -28,6 +33,7 @@ type ids struct {
 	pool  pool
 	index index
 	named []uint32 // by slot: its records in the index; no part of a dump
+	added uint64   // sessions, and results under own ids, in this process: see made
 }
 
 // queue is a list of results, oldest first, linked by resultFollow.
@@ -115,6 +121,9 @@ func (d *ids) watermark(s uint32, acked uint64, now int64) (w, highest uint64) {
 		return acked, 0
 	}
 	w = max(acked, le.Uint64(c[sessionWatermark:]))
+	if !expired(int64(le.Uint64(c[sessionOldest:])), now, Horizon) {
+		return w, le.Uint64(c[sessionHighest:])
+	}
 	for n := d.queue(s).head; n != noRecord && expired(d.time(n), now, Horizon); {
 		w = max(w, d.sequence(n))
 		n = le.Uint32(d.pool.view(n)[resultFollow:])
@@ -123,7 +132,7 @@ func (d *ids) watermark(s uint32, acked uint64, now int64) (w, highest uint64) {
 }
 
 // roomFor says whether a result under id can be kept at now.
-func (d *ids) roomFor(own queue, id *ID, now int64) bool {
+func (d *ids) roomFor(own *queue, id *ID, now int64) bool {
 	return id.Kind != OwnID || own.count < MaxOwnResults || expired(d.time(own.head), now, Horizon)
 }
 
@@ -133,10 +142,27 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uin
 	if id.Kind == OwnID {
 		d.expireOwn(own, r, now)
 	}
-	if s != noRecord && !d.settle(s, id.Acked, r, now) {
+	if s == noRecord {
+		return s
+	}
+	c := d.pool.view(s)
+	if d.gathers(s, now) {
+		if id.Acked > le.Uint64(c[sessionWatermark:]) {
+			le.PutUint64(d.pool.edit(s)[sessionWatermark:], id.Acked)
+		}
+		return s
+	}
+	if !d.settle(s, id.Acked, r, now) {
 		return noRecord
 	}
 	return s
+}
+
+// gathers says whether a take leaves the results of session s for a later one to
+// drop. What has not had a result for long is not left: an idle session ends.
+func (d *ids) gathers(s uint32, now int64) bool {
+	c := d.pool.view(s)
+	return d.queue(s).count%settleEvery != 0 && !expired(int64(le.Uint64(c[sessionLast:])), now, Horizon)
 }
 
 // settle drops what has expired of session s or is acknowledged by acked, and
@@ -144,10 +170,12 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uin
 func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 	c := d.pool.view(s)
 	q := d.queue(s)
+	oldest := le.Uint64(c[sessionOldest:])
 	w := max(acked, le.Uint64(c[sessionWatermark:]))
 	for q.head != noRecord {
-		seq := d.sequence(q.head)
-		if seq > w && !expired(d.time(q.head), now, Horizon) {
+		seq, at := d.sequence(q.head), d.time(q.head)
+		oldest = uint64(at)
+		if seq > w && !expired(at, now, Horizon) {
 			break
 		}
 		w = max(w, seq)
@@ -158,7 +186,9 @@ func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 		return false
 	}
 	if w > le.Uint64(c[sessionWatermark:]) || q.head != d.queue(s).head {
-		le.PutUint64(d.pool.edit(s)[sessionWatermark:], w)
+		c := d.pool.edit(s)
+		le.PutUint64(c[sessionWatermark:], w)
+		le.PutUint64(c[sessionOldest:], oldest)
 		d.setQueue(s, q)
 	}
 	return true
@@ -191,7 +221,7 @@ func (d *ids) pop(q *queue, r *rules) {
 				d.pool.give(last)
 			}
 		}
-		r.unname(getStored(at.view()).rule)
+		r.unname(le.Uint32(at.view()[answerRule:]))
 	}
 	if at.n != n {
 		d.pool.give(at.n)

@@ -112,7 +112,7 @@ func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool)
 		}
 		cost += k.spent
 	}
-	if code == Admitted && cost > 0 && !t.ids.roomFor(t.slots[j.home].own, &j.id, t.judge.now) {
+	if code == Admitted && cost > 0 && !t.ids.roomFor(&t.slots[j.home].own, &j.id, t.judge.now) {
 		return StoreFull
 	}
 	if code == Admitted {

@@ -55,7 +55,7 @@ func (p *pool) give(n uint32) {
 	i := int((n - 1) >> recordPageLog)
 	at := (n - 1) % pageRecords
 	c := p.edit(n)
-	clear(c)
+	le.PutUint16(c[recordTag:], uint16(plainRecord)) // take clears the rest
 	g := p.pages[i]
 	le.PutUint32(c[recordNext:], uint32(g.free))
 	g.free = uint16(at + 1)

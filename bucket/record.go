@@ -4,7 +4,7 @@ import "math/bits"
 
 // Records, little endian. What they stand for is kind, slot and two words.
 //
-//	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count
+//	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count  56 oldest
 //	result    0 next  4 tag  6 slot  8 session or key.Hi  16 sequence or key.Lo  24 content  32 time  40 follow  44 more  48 answer
 //	more      0 next  48 answer
 //	answer    see results.go
@@ -20,6 +20,7 @@ const (
 	sessionHighest   = 24
 	sessionLast      = 32
 	sessionQueue     = 40
+	sessionOldest    = 56 // no result of its queue is older; 0 says nothing
 
 	resultContent = 24
 	resultTime    = 32

@@ -6,22 +6,23 @@ import "math/bits"
 // 2^n entries; the leading n bits of Key.Hi choose one, and a segment of depth d
 // stands in 2^(n−d) neighbouring entries. A slot without buckets has no dir.
 type slot struct {
-	dir    []*segment
-	count  int   // buckets
-	offset int64 // ns: slot time − group time
-	state  SlotState
-	born   born
-	next   uint32 // number of the chunk that is expected
-	own    queue  // results under callers' own ids, oldest first
+	// What a take looks at: 64 bytes of 128, hence one cache line.
+	dir     []*segment
+	count   int     // buckets
+	offset  int64   // ns: slot time − group time
+	export  *Export // who reads it, nil: nobody
+	changes uint64  // of cells, in this process: see Table.Changes
+	next    uint32  // number of the chunk that is expected
+	state   SlotState
+	born    born
 
-	grants   uint64  // the fencing token of the newest permit
-	revision uint64  // the highest seen
-	pass     uint64  // of the chunks
-	since    int64   // slot time at which it came from another table; all it has is of before
-	birth    int64   // slot time of the birth, if born
-	sealed   int64   // slot time of the seal, while sealed
-	export   *Export // who reads it, nil: nobody
-	changes  uint64  // of cells, in this process: see Table.Changes
+	own      queue  // results under callers' own ids, oldest first
+	grants   uint64 // the fencing token of the newest permit
+	revision uint64 // the highest seen
+	pass     uint64 // of the chunks
+	since    int64  // slot time at which it came from another table; all it has is of before
+	birth    int64  // slot time of the birth, if born
+	sealed   int64  // slot time of the seal, while sealed
 }
 
 // changed tells who reads the slot that the cell of a key changes.

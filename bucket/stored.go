@@ -10,6 +10,7 @@ const (
 	answerSize  = 48
 	answerSlot  = 16
 	answerFlags = 18
+	answerRule  = 20
 
 	flagDenied   = 1 << 0 // a shadow that could not afford it; extra is its RetryAfter
 	flagShadow   = 1 << 1
@@ -39,7 +40,7 @@ func putStored(c []byte, a *stored) {
 	le.PutUint64(c[8:], a.key.Lo)
 	le.PutUint16(c[answerSlot:], a.slot)
 	le.PutUint16(c[answerFlags:], a.flags|le.Uint16(c[answerFlags:])&^answerMask)
-	le.PutUint32(c[20:], a.rule)
+	le.PutUint32(c[answerRule:], a.rule)
 	le.PutUint32(c[24:], a.cost)
 	le.PutUint32(c[28:], a.remaining)
 	le.PutUint64(c[32:], uint64(a.reset))
@@ -50,7 +51,7 @@ func getStored(c []byte) stored {
 	return stored{
 		key:  Key{Hi: le.Uint64(c), Lo: le.Uint64(c[8:])},
 		slot: le.Uint16(c[answerSlot:]), flags: le.Uint16(c[answerFlags:]) & answerMask,
-		rule: le.Uint32(c[20:]), cost: le.Uint32(c[24:]), remaining: le.Uint32(c[28:]),
+		rule: le.Uint32(c[answerRule:]), cost: le.Uint32(c[24:]), remaining: le.Uint32(c[28:]),
 		reset: int64(le.Uint64(c[32:])), extra: le.Uint64(c[40:]),
 	}
 }

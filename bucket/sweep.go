@@ -3,12 +3,32 @@ package bucket
 // The sweep drops what is as good as absent: fresh buckets, what the ids' times
 // let go, and rules that nothing names. It brings buckets to the newest version
 // of their policy. It moves on with each entry, so that it is the same everywhere.
+//
+// It keeps pace with what is made, or what is left of it would pile up: for a new
+// bucket it visits more cells than one takes up, in a table at least a third full, and
+// for a new session more records than come with it. Takes on buckets that are there
+// make nothing, and pay less.
 const (
-	sweepPerEntry   = 8 // cells visited after a requests entry …
-	sweepPerTake    = 3 // … and for each of its takes
-	recordsPerEntry = 4 // the same for records
-	recordsPerTake  = 1
+	sweepPerEntry    = 8 // cells visited after a requests entry …
+	sweepPerTake     = 1 // … so many for each of its takes …
+	sweepPerBucket   = 3 // … and for each bucket it made
+	recordsPerEntry  = 4 // records, likewise …
+	takesPerRecord   = 4 // … one for so many takes …
+	recordsPerRecord = 4 // … and so many for each session, or result under an own id
 )
+
+// made counts what was added to the table since this process has it.
+type made struct{ buckets, records uint64 }
+
+func (s *state) made() made { return made{s.added, s.ids.added} }
+
+// sweepAfter is the sweep behind an entry of n takes that began at was.
+func (s *state) sweepAfter(n int, was made) {
+	s.sweep(
+		sweepPerEntry+sweepPerTake*n+sweepPerBucket*int(s.added-was.buckets),
+		recordsPerEntry+n/takesPerRecord+recordsPerRecord*int(s.ids.added-was.records),
+	)
+}
 
 // cursor is where the sweep goes on.
 type cursor struct {

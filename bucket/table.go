@@ -26,6 +26,7 @@ type state struct {
 	cursor  cursor
 	ruined  int    // absent slots that have remains; see clear.go
 	homes   sketch // of buckets
+	added   uint64 // buckets, in this process: see made
 	bench   bench
 	time    int64  // ns of group time
 	index   uint64 // of the last entry applied
@@ -114,6 +115,7 @@ func (t *Table) MemoryBytes() (cells, results int) {
 // entered keeps the books of a cell that was added.
 func (s *state) entered(slot uint16, k Key, ref uint32) {
 	s.buckets++
+	s.added++
 	s.rules.name(ref)
 	if s.counting {
 		s.homes.add(slot, k, 1)

@@ -103,6 +103,9 @@ func (a *audit) named(n uint32, kind recordKind) {
 	switch kind {
 	case sessionRecord:
 		slot, id := le.Uint16(r[recordSlot:]), le.Uint64(r[recordA:])
+		if q := a.ids.queue(n); q.head != noRecord && !a.bad {
+			a.bad = int(q.head) > len(a.ids.pool.pages)*pageRecords || int64(le.Uint64(r[sessionOldest:])) > a.ids.time(q.head)
+		}
 		a.queue(a.ids.queue(n), func(c []byte) bool {
 			return kindOf(c) == clientResult && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
 		})

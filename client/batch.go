@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 )
@@ -25,62 +26,112 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 		}
 		return results, err
 	}
-	b := &batch{done: make(chan struct{})}
-	calls := make([]*call, len(requests))
-	b.left.Store(1) // not done before all are sent
-	for i := range requests {
-		k, err := c.newCall(ctx, &requests[i])
-		if err != nil {
-			results[i].Err = within(i, err)
-			continue
-		}
-		calls[i] = k
-		if c.skips(k) {
-			k.err = errUnreached
-			continue
-		}
-		k.batch = b
-		b.left.Add(1)
-	}
-	c.sendAll(calls)
-	b.ended()
-	c.waitBatch(ctx, b, calls)
+	b := c.newBatch(ctx, requests, results)
+	c.sendAll(b)
+	b.ended(1)
+	c.waitBatch(ctx, b)
 	var first error
 	decided := len(requests) == 0
-	for i, k := range calls {
-		if k != nil {
-			results[i].Decision, results[i].Err = c.outcome(k)
-			c.recycle(k)
+	for i := range results {
+		if k := &b.calls[i]; k.batch != nil {
+			results[i].Err = c.outcome(k)
 		}
 		if first == nil {
 			first = results[i].Err
 		}
 		decided = decided || results[i].Err == nil
 	}
+	c.recycleBatch(b)
 	if decided {
 		return results, nil
 	}
 	return results, first
 }
 
+// batch is the calls of one DecideBatch, in one piece of memory.
+type batch struct {
+	calls []call        // by request; those of requests that were refused have no batch
+	left  atomic.Int64  // that have not ended, and one while they are sent
+	done  chan struct{} // closed when all have
+}
+
+// ended counts n calls that have. Afterwards they belong to who waits.
+func (b *batch) ended(n int) {
+	if b.left.Add(-int64(n)) == 0 {
+		close(b.done)
+	}
+}
+
+// newBatch makes the calls of requests, and notes which are refused. Decisions go
+// straight to results.
+func (c *Client) newBatch(ctx context.Context, requests []Request, results []Result) *batch {
+	b := c.batches.Get().(*batch)
+	if cap(b.calls) < len(requests) {
+		b.calls = make([]call, len(requests))
+	}
+	b.calls, b.done = b.calls[:len(requests)], make(chan struct{})
+	t := c.terms(ctx)
+	made, numbered := 0, 0
+	for i := range requests {
+		k := &b.calls[i]
+		if err := k.begin(&requests[i], &t); err != nil {
+			results[i].Err = within(i, err)
+			continue
+		}
+		k.batch, k.decision = b, &results[i].Decision
+		made++
+		if requests[i].numbered() {
+			numbered++
+		}
+	}
+	seq := c.sequence.Add(uint64(numbered)) - uint64(numbered)
+	for i := range requests {
+		if k := &b.calls[i]; k.batch != nil && requests[i].numbered() {
+			seq++
+			k.seq = seq
+		}
+	}
+	b.left.Store(int64(made) + 1) // not done before all are sent
+	c.began(made)
+	return b
+}
+
+// maxSpare is how many calls are kept for the next batch.
+const maxSpare = 1024
+
+// recycleBatch keeps the memory of b, if nobody else can hold any of its calls.
+func (c *Client) recycleBatch(b *batch) {
+	if len(b.calls) > maxSpare {
+		return
+	}
+	for i := range b.calls {
+		if k := &b.calls[i]; k.batch == nil || !k.reset() {
+			return
+		}
+	}
+	b.done = nil
+	c.batches.Put(b)
+}
+
 // sendAll places the calls of a batch, those of one lane at once.
-func (c *Client) sendAll(calls []*call) {
+func (c *Client) sendAll(b *batch) {
 	type pile struct {
 		lane  *lane // nil: those that must wait, or look closer
 		calls []*call
 	}
 	var piles []pile
-	for _, k := range calls {
-		if k == nil || !k.live() {
+	for i := range b.calls {
+		k := &b.calls[i]
+		if k.batch == nil || c.skips(k) {
 			continue
 		}
 		l := k.group.open()
-		i := slices.IndexFunc(piles, func(p pile) bool { return p.lane == l })
-		if i < 0 {
-			i = len(piles)
-			piles = append(piles, pile{l, make([]*call, 0, len(calls))})
+		at := slices.IndexFunc(piles, func(p pile) bool { return p.lane == l })
+		if at < 0 {
+			at = len(piles)
+			piles = append(piles, pile{l, make([]*call, 0, len(b.calls))})
 		}
-		piles[i].calls = append(piles[i].calls, k)
+		piles[at].calls = append(piles[at].calls, k)
 	}
 	for _, p := range piles {
 		if p.lane != nil && p.lane.putAll(p.calls) {
@@ -95,17 +146,17 @@ func (c *Client) sendAll(calls []*call) {
 }
 
 // waitBatch returns when all calls have ended.
-func (c *Client) waitBatch(ctx context.Context, b *batch, calls []*call) {
+func (c *Client) waitBatch(ctx context.Context, b *batch) {
 	select {
 	case <-b.done:
 		return
 	case <-ctx.Done():
 	}
-	for _, k := range calls {
-		if k != nil && k.settle(abandoned) {
+	for i := range b.calls {
+		if k := &b.calls[i]; k.batch != nil && k.settle(abandoned) {
 			k.err = c.gaveUpOn(k, reason(ctx))
 			c.acks.end(k.seq)
-			b.ended()
+			b.ended(1)
 		}
 	}
 	<-b.done

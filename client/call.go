@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/ringlimit/ringlimit/api/wire"
@@ -29,23 +30,24 @@ type call struct {
 	attempt  atomic.Uint32 // how often it was placed; grows by whoever places it
 	first    int64         // client time of the first copy, 0: none; guarded by the mu of the node that sends
 	epoch    uint32        // of the group when the first copy was sent; likewise
-	done     chan struct{} // gets one value when finished; capacity 1
+	done     chan struct{} // gets one value when ended; capacity 1; nil in a batch
 	batch    *batch        // told instead of done, if there is one
-	decision Decision      // of a finished call
-	err      error         // of a finished call
+	decision *Decision     // filled in when finished; its owner waits
+	err      error         // of a call that was abandoned
 
 	// Guarded by Client.mu.
 	cause     error // the last answer that made the call wait
 	via       *node // where a redirect sends the next copy
 	redirects int
-	busy      int // retries because of BUSY
-	moved     int // retries because of NOT_HELD
+	busy      int  // retries because of BUSY
+	unknown   bool // a copy was sent of which it is not known whether it was charged
+	moved     int  // retries because of NOT_HELD
 }
 
 const (
-	waiting uint32 = iota
-	finished
-	abandoned // the caller stopped waiting
+	waiting   uint32 = iota
+	finished         // by a decision of the cluster
+	abandoned        // without one: the caller stopped waiting, or is told an error or what is decided here
 )
 
 // settle ends the call once; false if it had ended before.
@@ -58,25 +60,98 @@ func (k *call) live() bool { return k.state.Load() == waiting }
 // wake tells who waits. Afterwards the call belongs to them.
 func (k *call) wake() {
 	if k.batch != nil {
-		k.batch.ended()
+		k.batch.ended(1)
 		return
 	}
 	k.done <- struct{}{}
 }
 
-// recycle gives a call back to the pool if nobody else can hold it: it was
-// answered, and its only copy was that of the answer. The pool is the client's
-// own, because a channel must not leave a synctest bubble.
-func (c *Client) recycle(k *call) {
-	if k.state.Load() != finished || k.err != nil || k.attempt.Load() != 1 {
-		return
+// single is a call by itself, with room for its decision.
+type single struct {
+	call
+	answer Decision
+}
+
+func newSingle() *single {
+	s := &single{call: call{done: make(chan struct{}, 1)}}
+	s.decision = &s.answer
+	return s
+}
+
+// recycle gives a call back to the pool, if nobody else can hold it. The pool is
+// the client's own, because a channel must not leave a synctest bubble.
+func (c *Client) recycle(s *single) {
+	if s.reset() {
+		s.decision, s.answer = &s.answer, Decision{}
+		c.calls.Put(s)
+	}
+}
+
+// reset makes a call as new, if nobody else can hold it: it was answered, and its only
+// copy was that of the answer.
+func (k *call) reset() bool {
+	if k.state.Load() != finished || k.attempt.Load() != 1 {
+		return false
 	}
 	body := k.body[:0]
 	if cap(body) > 4<<10 {
 		body = nil
 	}
 	*k = call{body: body, done: k.done}
-	c.calls.Put(k)
+	return true
+}
+
+// terms is what calls that are made at once have in common.
+type terms struct {
+	table      *table // nil: no routing yet
+	nowhere    *group
+	expires    int64
+	timed      bool
+	began, due int64 // began is 0: only the cluster decides
+}
+
+func (c *Client) terms(ctx context.Context) terms {
+	t := terms{table: c.table.Load(), nowhere: c.nowhere}
+	if d, ok := ctx.Deadline(); ok {
+		t.expires = int64(d.Sub(c.start))
+	} else {
+		t.expires, t.timed = c.now()+int64(c.options.timeout), true
+	}
+	if rules := c.rules.Load(); rules != nil {
+		t.began = max(c.now(), 1)
+		t.due = t.began + int64(rules.Soonest())
+	}
+	return t
+}
+
+// begin makes k, which is new, the call of r. It has no sequence yet.
+func (k *call) begin(r *Request, t *terms) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	k.body = r.append(k.body[:0])
+	if err := checkEncoded(k.body); err != nil {
+		return err
+	}
+	k.slot, k.group, k.expires, k.timed = -1, t.nowhere, t.expires, t.timed
+	if t.began != 0 {
+		k.request, k.began, k.due = *r, t.began, t.due
+	}
+	if t.table != nil {
+		if slot, ok := r.slot(t.table.hash, t.table.home); ok {
+			k.slot, k.group = int32(slot), t.table.slots[slot]
+		}
+	}
+	return nil
+}
+
+// numbered says whether a request gets a sequence: it has no id of its own, and needs one.
+func (r *Request) numbered() bool { return r.RequestID == "" && !r.Look }
+
+// began counts n calls.
+func (c *Client) began(n int) {
+	c.counts.requests.Add(uint64(n))
+	c.budget.earn(int64(n))
 }
 
 // append encodes the call as an element of StreamRequest.requests. The message
@@ -98,15 +173,3 @@ func (k *call) append(dst []byte, now int64) []byte {
 
 // size is at least what append adds.
 func (k *call) size() int { return len(k.body) + 64 }
-
-// batch counts the calls of one DecideBatch that have not ended.
-type batch struct {
-	left atomic.Int64
-	done chan struct{} // closed when all have
-}
-
-func (b *batch) ended() {
-	if b.left.Add(-1) == 0 {
-		close(b.done)
-	}
-}

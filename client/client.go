@@ -51,7 +51,8 @@ type Client struct {
 
 	sequence atomic.Uint64
 	acks     acks
-	calls    sync.Pool // of *call
+	calls    sync.Pool // of *single
+	batches  sync.Pool // of *batch
 	budget   *budget
 	counts   counters
 	flying   atomic.Int64 // messages in flight
@@ -102,7 +103,8 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	}
 	binary.LittleEndian.PutUint64(c.secret[:], rand.Uint64())
 	binary.LittleEndian.PutUint64(c.secret[8:], rand.Uint64())
-	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
+	c.calls.New = func() any { return newSingle() }
+	c.batches.New = func() any { return new(batch) }
 	for _, o := range opts {
 		o(&c.options)
 	}
@@ -164,37 +166,37 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	if c.skips(k) {
-		k.err = errUnreached
-	} else {
-		c.send(k)
-		c.wait(ctx, k)
-	}
-	d, err := c.outcome(k)
+	c.send(&k.call)
+	c.wait(ctx, &k.call)
+	err = c.outcome(&k.call)
+	d := k.answer
 	c.recycle(k)
 	return d, err
 }
 
-// skips ends a call before it is sent, if no node can be reached and the client knows
+// skips ends a call before it is placed, if no node can be reached and the client knows
 // what to do then.
 func (c *Client) skips(k *call) bool {
 	if !c.unreached.Load() || k.began == 0 || c.ctx.Err() != nil {
 		return false
 	}
-	k.state.Store(abandoned)
-	c.acks.end(k.seq)
+	c.fail(k, errUnreached)
 	return true
 }
 
-// outcome is what the caller of a call that has ended is told.
-func (c *Client) outcome(k *call) (Decision, error) {
+// outcome is what the caller of a call that has ended is told: what then stands in
+// k.decision, or the error. The caller's goroutine calls it, once: nobody else writes
+// there any more.
+func (c *Client) outcome(k *call) error {
 	switch {
 	case k.err != nil && k.began != 0:
-		return c.instead(&k.request, k.group, k.err)
+		d, err := c.instead(&k.request, k.group, k.err)
+		*k.decision = d
+		return err
 	case k.decision.Degraded:
 		c.countDegraded(k.decision.FailureMode, becauseFull)
 	}
-	return k.decision, k.err
+	return k.err
 }
 
 // wait returns when k has ended: by an answer, by the clock, or because ctx has.
@@ -222,40 +224,24 @@ func (c *Client) abandon(k *call, why error) {
 }
 
 // newCall makes a call of a request.
-func (c *Client) newCall(ctx context.Context, r *Request) (*call, error) {
-	if err := r.check(); err != nil {
+func (c *Client) newCall(ctx context.Context, r *Request) (*single, error) {
+	t := c.terms(ctx)
+	k := c.calls.Get().(*single)
+	if err := k.begin(r, &t); err != nil {
 		return nil, err
 	}
-	k := c.calls.Get().(*call)
-	k.body = r.append(k.body[:0])
-	if err := checkEncoded(k.body); err != nil {
-		return nil, err
-	}
-	k.slot, k.group = -1, c.nowhere
-	if t := c.table.Load(); t != nil {
-		if slot, ok := r.slot(t.hash, t.home); ok {
-			k.slot, k.group = int32(slot), t.slots[slot]
-		}
-	}
-	if rules := c.rules.Load(); rules != nil {
-		k.request, k.began = *r, max(c.now(), 1)
-		k.due = k.began + int64(rules.Soonest())
-	}
-	if d, ok := ctx.Deadline(); ok {
-		k.expires = int64(d.Sub(c.start))
-	} else {
-		k.expires, k.timed = c.now()+int64(c.options.timeout), true
-	}
-	if r.RequestID == "" && !r.Look {
+	if r.numbered() {
 		k.seq = c.sequence.Add(1)
 	}
-	c.counts.requests.Add(1)
-	c.budget.earn(1)
+	c.began(1)
 	return k, nil
 }
 
 // send places a new call: straight into its lane if all is well.
 func (c *Client) send(k *call) {
+	if c.skips(k) {
+		return
+	}
 	if l := k.group.open(); l != nil && l.put(k, true) {
 		return
 	}

@@ -149,6 +149,7 @@ func (c *Client) moveFromSilent() (silent bool) {
 		silent = silent || overdue
 		c.counts.retries.Add(uint64(len(left)))
 		for _, k := range left {
+			k.unknown = true
 			c.place(k)
 		}
 	}

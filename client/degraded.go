@@ -77,7 +77,7 @@ func whyInstead(r *Request, err error) (because, bool) {
 		return becauseOverdue, true
 	case errors.Is(err, context.DeadlineExceeded):
 		return becauseDeadline, true
-	case errors.Is(err, fault.Busy):
+	case errors.Is(err, fault.Busy), errors.Is(err, fault.OutcomeUnknown): // see retryBusy
 		return becauseBusy, true
 	case errors.Is(err, fault.TooOld) && r.RequestID == "":
 		return becauseTooOld, true

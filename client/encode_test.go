@@ -63,7 +63,7 @@ func TestBadRequestsAreNotSent(t *testing.T) {
 		"subject":                 {Tenant: strings.Repeat("x", 70_000)},
 	} {
 		c := &Client{budget: newBudget(), nowhere: &group{}}
-		c.calls.New = func() any { return new(call) }
+		c.calls.New = func() any { return newSingle() }
 		_, err := c.newCall(t.Context(), &r)
 		var e *fault.Error
 		if !errors.As(err, &e) || e.Kind != fault.InvalidArgument || e.Field != field {
@@ -71,6 +71,7 @@ func TestBadRequestsAreNotSent(t *testing.T) {
 		}
 	}
 	c := Client{}
+	c.calls.New = func() any { return newSingle() }
 	if _, err := c.newCall(t.Context(), &Request{Look: true, Cost: 2}); !errors.Is(err, fault.InvalidArgument) {
 		t.Errorf("a look with a cost: %v", err)
 	}

@@ -311,6 +311,28 @@ func TestBusyIsCuredByWaiting(t *testing.T) {
 	})
 }
 
+// TestBusyHidesNoCharge: the first copy may have been charged, so that the second was
+// refused does not mean that nothing was.
+func TestBusyHidesNoCharge(t *testing.T) {
+	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
+		for c.budget.spend() { // nothing is left for retries
+		}
+		copies := 0
+		f.nodes["a"].answer(func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+			if copies++; copies == 1 {
+				return refuse(fault.New(fault.OutcomeUnknown, "leadership lost"))(ctx, m)
+			}
+			return refuse(fault.New(fault.Busy, "queue is full"))(ctx, m)
+		})
+		if _, _, err := decide(t, c, acme); !errors.Is(err, fault.OutcomeUnknown) || copies != 2 {
+			t.Errorf("after %d copies: %v", copies, err)
+		}
+		if _, _, err := decide(t, c, acme); !errors.Is(err, fault.Busy) {
+			t.Errorf("of a call that was refused at once: %v", err)
+		}
+	})
+}
+
 func TestAcknowledgedIsBelowEveryOpenCall(t *testing.T) {
 	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
 		release := make(chan struct{})

@@ -181,7 +181,8 @@ func (n *fakeNode) requests() (all []*pb.DecideRequest) {
 	return all
 }
 
-func (n *fakeNode) gate(ctx context.Context) {
+// gate waits while the node hangs. An error is that of ctx: the node has not gone on.
+func (n *fakeNode) gate(ctx context.Context) error {
 	n.mu.Lock()
 	thaw := n.thaw
 	n.mu.Unlock()
@@ -191,11 +192,11 @@ func (n *fakeNode) gate(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	return ctx.Err()
 }
 
 func (n *fakeNode) GetRouting(ctx context.Context, _ *pb.GetRoutingRequest) (*pb.Routing, error) {
-	n.gate(ctx)
-	if err := ctx.Err(); err != nil {
+	if err := n.gate(ctx); err != nil {
 		return nil, err
 	}
 	r, _ := n.cluster.now()
@@ -203,7 +204,9 @@ func (n *fakeNode) GetRouting(ctx context.Context, _ *pb.GetRoutingRequest) (*pb
 }
 
 func (n *fakeNode) GetFallback(ctx context.Context, r *pb.GetFallbackRequest) (*pb.GetFallbackResponse, error) {
-	n.gate(ctx)
+	if err := n.gate(ctx); err != nil {
+		return nil, err
+	}
 	f := n.cluster
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ func (n *node) newMessage() *message {
 
 func (n *node) freeMessage(m *message) {
 	clear(m.calls)
-	*m = message{calls: m.calls[:0], attempt: m.attempt[:0]}
+	*m = message{calls: m.calls[:0], attempt: m.attempt[:0], ended: m.ended[:0]}
 	if len(n.free) < 8 {
 		n.free = append(n.free, m)
 	}
@@ -91,8 +91,7 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 	if a.Len != len(m.calls) {
 		err = fmt.Errorf("%d results for %d requests", a.Len, len(m.calls))
 	}
-	var stack [64]uint64
-	ended := stack[:0]
+	ends := ends{seqs: m.ended[:0]}
 	decided := false
 	for i, k := range m.calls {
 		var r *pb.Result
@@ -105,15 +104,16 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 		case r.Decision == nil:
 			c.failed(k, m.attempt[i], m, errorOf(r))
 		case k.settle(finished):
-			ended = append(ended, k.seq)
 			k.decision.set(r.Decision)
 			decided = true
-			k.wake()
+			ends.add(k)
 		default:
 			c.tooLate(k, r.Decision.Allowed)
 		}
 	}
-	c.acks.end(ended...)
+	ends.tell()
+	c.acks.end(ends.seqs...)
+	m.ended = ends.seqs
 	if decided && m.lane.group.failing.Load() {
 		c.answeredAgain(m.lane.group)
 	}
@@ -121,6 +121,35 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 		c.recovered(m.lane.group)
 	}
 	return err
+}
+
+// ends is calls that have ended. Those of a batch mostly stand together, and it is
+// told of them once.
+type ends struct {
+	seqs  []uint64
+	batch *batch
+	n     int // calls of batch
+}
+
+func (e *ends) add(k *call) {
+	e.seqs = append(e.seqs, k.seq)
+	if k.batch == nil {
+		k.wake()
+		return
+	}
+	if k.batch != e.batch {
+		e.tell()
+		e.batch = k.batch
+	}
+	e.n++
+}
+
+// tell wakes who waits for the calls of the batch, if all have ended.
+func (e *ends) tell() {
+	if e.n > 0 {
+		e.batch.ended(e.n)
+		e.n = 0
+	}
 }
 
 func errorOf(r *pb.Result) error {

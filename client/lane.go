@@ -37,6 +37,7 @@ type message struct {
 	written bool // guarded by node.mu: it may be answered
 	calls   []*call
 	attempt []uint32 // of each call, in this message
+	ended   []uint64 // sequences, while the answer is read
 }
 
 // put queues a call and sees to it that it is sent; false if the node is not

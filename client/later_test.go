@@ -28,7 +28,9 @@ func (l *later) next() error {
 }
 
 func (n *fakeNode) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error) {
-	n.gate(ctx)
+	if err := n.gate(ctx); err != nil {
+		return nil, err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.later.refunds = append(n.later.refunds, r)

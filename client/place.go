@@ -53,12 +53,9 @@ func (c *Client) park(k *call) {
 
 // fail ends a call with an error.
 func (c *Client) fail(k *call, err error) {
-	if !k.settle(finished) {
-		return
+	if k.settle(abandoned) {
+		c.end(k, err)
 	}
-	k.err = err
-	c.acks.end(k.seq)
-	k.wake()
 }
 
 func (c *Client) failAll(calls []*call, err error) {
@@ -80,6 +77,7 @@ func (c *Client) failed(k *call, attempt uint32, m *message, err error) {
 		return
 	}
 	k.cause = err
+	k.unknown = k.unknown || e.Kind == fault.OutcomeUnknown || e.Kind == fault.Deadline
 	switch e.Kind {
 	case fault.NotLeader:
 		c.redirect(k, m, e.Leader)
@@ -123,9 +121,13 @@ func (c *Client) redirect(k *call, m *message, hint *pb.LeaderHint) {
 	c.delay(k, jitter(int64(redirectPause)))
 }
 
-// retryBusy asks the same leader again later, if the budget allows.
+// retryBusy asks the same leader again later, if the budget allows. That a copy was
+// refused says nothing about those before it.
 func (c *Client) retryBusy(k *call, err error) {
 	if !c.budget.spend() {
+		if k.unknown {
+			err = fault.New(fault.OutcomeUnknown, "of an earlier copy; the last was refused: %v", err)
+		}
 		c.fail(k, err)
 		return
 	}

@@ -12,12 +12,16 @@ import (
 // differs from its leader has met a fault of the program or the machine, and is
 // replaced by a fresh one.
 func (n *Node) compareReplicas(from transport.From, d *digest) {
+	var here []*hosted
 	for i := range d.replicas {
 		r := &d.replicas[i]
 		if !r.serving {
 			continue
 		}
-		for _, x := range n.hosts.all() {
+		if here == nil {
+			here = n.hosts.all()
+		}
+		for _, x := range here {
 			if x.parsed.Group != r.group || x.parsed.Epoch != r.epoch {
 				continue
 			}

@@ -60,6 +60,7 @@ type scratch struct {
 	takes      []bucket.Take
 	parts      []part // one per group that the message touches
 	used       int
+	session    struct{ id, key uint64 } // hashed last
 }
 
 // part is the requests of a message that one group decides.
@@ -76,6 +77,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func (s *scratch) reset() {
 	s.hits, s.takes, s.used = s.hits[:0], s.takes[:0], 0
+	s.session.key = 0
 }
 
 // part returns the part of a group, a new one if the message did not touch it yet.
@@ -101,8 +103,9 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	if err := req.Validate(); err != nil {
 		return err
 	}
+	at := v.index.Home(req)
 	first := len(s.hits)
-	s.hits = v.index.Match(req, s.hits)
+	s.hits = v.index.MatchIn(at, req, s.hits)
 	hits := s.hits[first:len(s.hits):len(s.hits)]
 	if len(hits) > bucket.MaxRequestTakes {
 		return fault.New(fault.InvalidArgument, "%d policies apply to the request, at most %d may", len(hits), bucket.MaxRequestTakes)
@@ -112,8 +115,8 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 		b.noMatch(i, v.state.Policies.NoMatch)
 		return nil
 	}
-	home, homeHash, near := v.place(req, hits)
-	id, err := requestID(v, m, r, req, homeHash)
+	home, homeHash, near := v.place(at, hits)
+	id, err := s.requestID(v, m, r, req, homeHash)
 	if err != nil {
 		return err
 	}
@@ -139,12 +142,12 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 // slot that is must not depend on the placement: its result is kept there, and
 // found again by a copy that comes after a slot has moved. It moves the hits that
 // the group of that slot decides to the front and counts them. hits are not empty.
-func (v *view) place(req *policy.Request, hits []policy.Hit) (home uint16, hash uint64, near int) {
-	home, hash, ok := v.index.Home(req)
-	if !ok {
+func (v *view) place(at policy.Home, hits []policy.Hit) (home uint16, hash uint64, near int) {
+	home, hash = at.Slot, at.Hash
+	if !at.OK {
 		hash = hits[0].Key.Lo
 	}
-	if !ok || !slices.ContainsFunc(hits, func(h policy.Hit) bool { return h.Slot == home }) {
+	if !at.OK || !slices.ContainsFunc(hits, func(h policy.Hit) bool { return h.Slot == home }) {
 		home = hits[0].Slot
 	}
 	return home, hash, nearby(v, hits, home)
@@ -191,7 +194,7 @@ func (s *scratch) subject(r *pb.DecideRequest) *policy.Request {
 
 // requestID names a request as its table will know it. A copy that is older
 // than what its group can remember is refused here.
-func requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Request, home uint64) (bucket.ID, error) {
+func (s *scratch) requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Request, home uint64) (bucket.ID, error) {
 	switch sent := r.GetSent(); {
 	case r.GetRequestId() != "":
 		return bucket.ID{
@@ -199,12 +202,20 @@ func requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Re
 		}, nil
 	case sent.GetSequence() != 0:
 		return bucket.ID{
-			Kind: bucket.ClientID, Session: v.index.Session(sent.GetSession()), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
+			Kind: bucket.ClientID, Session: s.sessionKey(v, sent.GetSession()), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
 			Content: v.index.Content(req), AgeNanos: sent.GetAgeNs(),
 		}, nil
 	default:
 		return bucket.ID{}, nil
 	}
+}
+
+// sessionKey is the session as tables know it; mostly all requests of a message have one.
+func (s *scratch) sessionKey(v *view, session uint64) uint64 {
+	if session != s.session.id || s.session.key == 0 {
+		s.session.id, s.session.key = session, v.index.Session(session)
+	}
+	return s.session.key
 }
 
 // decideGroups takes each part to its group; several groups at once.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // digestVersion begins every digest; one that is newer is ignored.
@@ -52,7 +53,7 @@ func appendDigest(b []byte, d *digest) []byte {
 
 func appendReplica(b []byte, r *replicaDigest) []byte {
 	b = append(b, flag(r.leads)|flag(r.serving)<<1)
-	for _, v := range []uint64{
+	for _, v := range [...]uint64{
 		uint64(r.group), uint64(r.epoch), r.serial, r.applied, r.chain, r.term, r.lastTerm, r.lastIndex, r.buckets, r.held, uint64(r.time), uint64(len(r.voters)),
 	} {
 		b = binary.AppendUvarint(b, v)
@@ -115,6 +116,9 @@ func (r *reader) text() string {
 	return v
 }
 
+// leastReplica is the length of the shortest replica in a digest, in bytes.
+const leastReplica = 13
+
 func parseDigest(b []byte) (*digest, error) {
 	r := &reader{b: b}
 	if v := r.byte(); r.err == nil && v != digestVersion {
@@ -122,10 +126,12 @@ func parseDigest(b []byte) (*digest, error) {
 	}
 	flags := r.byte()
 	d := &digest{stopping: flags&1 != 0, draining: flags&2 != 0, control: r.uint()}
-	for n := r.count(); n > 0 && r.err == nil; n-- {
+	n := r.count()
+	for d.up = slices.Grow(d.up, n); n > 0 && r.err == nil; n-- {
 		d.up = append(d.up, r.text())
 	}
-	for n := r.count(); n > 0 && r.err == nil; n-- {
+	n = r.count()
+	for d.replicas = slices.Grow(d.replicas, min(n, len(r.b)/leastReplica)); n > 0 && r.err == nil; n-- {
 		d.replicas = append(d.replicas, parseReplica(r))
 	}
 	return d, r.err
@@ -139,7 +145,8 @@ func parseReplica(r *reader) replicaDigest {
 		applied: r.uint(), chain: r.uint(), term: r.uint(), lastTerm: r.uint(), lastIndex: r.uint(),
 		buckets: r.uint(), held: r.uint(), time: int64(r.uint()),
 	}
-	for n := r.count(); n > 0 && r.err == nil; n-- {
+	n := r.count()
+	for d.voters = slices.Grow(d.voters, n); n > 0 && r.err == nil; n-- {
 		d.voters = append(d.voters, r.uint())
 	}
 	return d

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,8 +25,9 @@ type hosts struct {
 	kick    chan struct{}
 	started map[string]bool // ids ever started by this process; used by run only
 
-	mu      sync.Mutex // guards running
+	mu      sync.Mutex // guards what follows
 	running map[string]*hosted
+	sorted  []*hosted // running, by id; nil: to be made anew
 }
 
 // hosted is one replica that runs here.
@@ -149,7 +151,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	}
 	x.replica = replica
 	h.mu.Lock()
-	h.running[id] = x
+	h.running[id], h.sorted = x, nil
 	h.mu.Unlock()
 	n.log.Info("replica starts", "replica", id, "role", r.Role, "forming", cfg.Bootstrap != nil)
 	g.Go(func() error {
@@ -157,6 +159,7 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 		err := replica.Run(run)
 		h.mu.Lock()
 		delete(h.running, id)
+		h.sorted = nil
 		h.mu.Unlock()
 		n.wake()
 		if err != nil && run.Err() != nil {
@@ -172,16 +175,15 @@ func (h *hosts) start(ctx context.Context, g *errgroup.Group, s *control.State, 
 	return nil
 }
 
-// all returns the replicas that run here, by id.
+// all returns the replicas that run here, by id. The slice is everybody's: nobody
+// changes it.
 func (h *hosts) all() []*hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.SortedFunc(maps.Values(h.running), func(a, b *hosted) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
+	if h.sorted == nil {
+		h.sorted = slices.SortedFunc(maps.Values(h.running), func(a, b *hosted) int { return strings.Compare(a.id, b.id) })
+	}
+	return h.sorted
 }
 
 // breaks notes that the replica can do no good any more. It never blocks.

@@ -21,11 +21,11 @@ import (
 // slot is the home slot of a tenant.
 func (s *sim) slot(tenant string) uint16 {
 	s.t.Helper()
-	slot, _, ok := s.any().view.Load().index.Home(&policy.Request{Tenant: tenant})
-	if !ok {
+	home := s.any().view.Load().index.Home(&policy.Request{Tenant: tenant})
+	if !home.OK {
 		s.t.Fatal("no home")
 	}
-	return slot
+	return home.Slot
 }
 
 // wish has slots be wished for in a group, and all others where they are.

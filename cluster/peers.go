@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,8 +12,9 @@ import (
 // peerTable keeps the newest digest of every other node and, out of them all,
 // who leads each group.
 type peerTable struct {
-	mu      sync.Mutex // guards heard and replaces leaders
+	mu      sync.Mutex // guards heard and next, and replaces leaders
 	heard   map[string]heard
+	next    map[uint32]claim                 // what elect found last: its own, to be filled again
 	leaders atomic.Pointer[map[uint32]claim] // read without the lock on every decision
 }
 
@@ -20,6 +23,7 @@ type heard struct {
 	incarnation string
 	at          time.Time
 	digest      *digest
+	raw         []byte // of the digest
 }
 
 // claim is a node's word that it leads a group.
@@ -31,16 +35,31 @@ type claim struct {
 }
 
 func newPeerTable() *peerTable {
-	t := &peerTable{heard: make(map[string]heard)}
+	t := &peerTable{heard: make(map[string]heard), next: make(map[uint32]claim)}
 	t.leaders.Store(&map[uint32]claim{})
 	return t
 }
 
-// hear takes in a digest and reports whether any group's leader changed by it.
-func (t *peerTable) hear(node, incarnation string, d *digest, now time.Time) bool {
+// again takes in a digest that says what the node's last one said, as most do: it
+// returns that one, nil where raw says something new.
+func (t *peerTable) again(node, incarnation string, raw []byte, now time.Time) *digest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.heard[node] = heard{incarnation, now, d}
+	h, ok := t.heard[node]
+	if !ok || h.incarnation != incarnation || !bytes.Equal(h.raw, raw) {
+		return nil
+	}
+	h.at = now
+	t.heard[node] = h
+	return h.digest
+}
+
+// hear takes in a digest, parsed out of raw, and reports whether any group's leader
+// changed by it.
+func (t *peerTable) hear(node, incarnation string, d *digest, raw []byte, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heard[node] = heard{incarnation, now, d, bytes.Clone(raw)}
 	return t.elect()
 }
 
@@ -67,7 +86,8 @@ func (t *peerTable) forget(keep map[string]bool) (changed bool) {
 // then term. The caller holds mu.
 func (t *peerTable) elect() (changed bool) {
 	old := *t.leaders.Load()
-	leaders := make(map[uint32]claim, len(old))
+	leaders := t.next
+	clear(leaders)
 	for node, h := range t.heard {
 		for i := range h.digest.replicas {
 			r := &h.digest.replicas[i]
@@ -85,7 +105,7 @@ func (t *peerTable) elect() (changed bool) {
 		changed = changed || old[g] != c
 	}
 	if changed {
-		t.leaders.Store(&leaders)
+		t.leaders.Store(new(maps.Clone(leaders)))
 	}
 	return changed
 }

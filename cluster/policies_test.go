@@ -317,11 +317,11 @@ func TestHomeOfTwoAttributesSpreadsOneTenant(t *testing.T) {
 		v := s.any().view.Load()
 		count := make(map[uint32]int)
 		for i := range 10_000 {
-			slot, _, ok := v.index.Home(&policy.Request{Tenant: "big", Principals: []policy.Principal{{Type: "api_key", ID: fmt.Sprint("k", i)}}})
-			if !ok {
+			home := v.index.Home(&policy.Request{Tenant: "big", Principals: []policy.Principal{{Type: "api_key", ID: fmt.Sprint("k", i)}}})
+			if !home.OK {
 				t.Fatal("no home")
 			}
-			count[v.state.SlotGroup[slot]]++
+			count[v.state.SlotGroup[home.Slot]]++
 		}
 		return count
 	}

@@ -27,11 +27,17 @@ func (r *readiness) state() (ready bool, why string) {
 
 // observe judges again and tells gRPC health.
 func (r *readiness) observe(n *Node) {
-	whole, why := n.whole()
+	r.mu.Lock()
+	once := r.once
+	r.mu.Unlock()
+	var why string
+	if !once {
+		once, why = n.whole()
+	}
 	reach, lost := n.reachesLeaders()
 	r.mu.Lock()
+	r.once = r.once || once
 	before := r.why
-	r.once = r.once || whole
 	switch {
 	case n.draining.Load():
 		r.why = "stopping"

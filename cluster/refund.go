@@ -40,13 +40,14 @@ func (n *Node) match(r *pb.DecideRequest) (*matched, error) {
 	}
 	m.hits = v.index.Match(m.req, nil)
 	if len(m.hits) > 0 {
-		m.home, m.hash, m.near = v.place(m.req, m.hits)
+		m.home, m.hash, m.near = v.place(v.index.Home(m.req), m.hits)
 		return m, nil
 	}
-	var ok bool
-	if m.home, m.hash, ok = v.index.Home(m.req); !ok {
+	home := v.index.Home(m.req)
+	if !home.OK {
 		return nil, fault.New(fault.NotFound, "no policy applies to the request, and it has no home")
 	}
+	m.home, m.hash = home.Slot, home.Hash
 	return m, nil
 }
 

@@ -234,8 +234,8 @@ func (s *sim) leader(tenant string) string {
 		if !v.placed() {
 			return errors.New("no placement")
 		}
-		slot, _, _ := v.index.Home(&policy.Request{Tenant: tenant})
-		c, ok := x.table.leader(v.state.SlotGroup[slot])
+		home := v.index.Home(&policy.Request{Tenant: tenant})
+		c, ok := x.table.leader(v.state.SlotGroup[home.Slot])
 		if !ok || !c.serving || s.nodes[c.node] == nil {
 			return errors.New("no leader")
 		}

@@ -10,7 +10,7 @@ import (
 
 // watchLoop keeps this node's own digest fresh and notices changes of leaders.
 func (n *Node) watchLoop(ctx context.Context) error {
-	tick := time.NewTicker(digestEvery)
+	tick := time.NewTimer(transport.UntilBeat(time.Now(), digestEvery))
 	defer tick.Stop()
 	last := time.Now()
 	var calm time.Time // until then this node does not trust its own sense of silence
@@ -27,6 +27,7 @@ func (n *Node) watchLoop(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
+			tick.Reset(transport.UntilBeat(time.Now(), digestEvery))
 		case <-n.linkChanged:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -34,14 +35,17 @@ func (n *Node) watchLoop(ctx context.Context) error {
 	}
 }
 
-// digestEvery is how old this node's own digest may be when it is sent.
-const digestEvery = 50 * time.Millisecond
+const (
+	digestEvery  = 50 * time.Millisecond // how old this node's own digest may be when it is sent
+	digestGrowth = 64                    // bytes that one is mostly longer than the last one, at most
+)
 
 // hearSelf takes this node's own state in as if another node had told it.
 func (n *Node) hearSelf() {
 	d := n.observe()
-	n.ownBytes.Store(new(appendDigest(nil, d)))
-	if n.table.hear(n.self.name, n.self.incarnation, d, time.Now()) {
+	raw := appendDigest(make([]byte, 0, len(n.ownDigest())+digestGrowth), d)
+	n.ownBytes.Store(&raw)
+	if n.table.again(n.self.name, n.self.incarnation, raw, time.Now()) == nil && n.table.hear(n.self.name, n.self.incarnation, d, raw, time.Now()) {
 		n.leadersChanged()
 	}
 }
@@ -58,6 +62,10 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 	if !n.registeredAs(from) {
 		return
 	}
+	if d := n.table.again(from.Node, from.Incarnation, b, time.Now()); d != nil {
+		n.compareReplicas(from, d)
+		return
+	}
 	d, err := parseDigest(b)
 	if err != nil {
 		n.log.Debug("digest not understood", "from", from.Node, "error", err)
@@ -65,7 +73,7 @@ func (n *Node) onDigest(from transport.From, b []byte) {
 	}
 	n.compareReplicas(from, d)
 	news := n.table.news(from.Node, d)
-	if n.table.hear(from.Node, from.Incarnation, d, time.Now()) {
+	if n.table.hear(from.Node, from.Incarnation, d, b, time.Now()) {
 		n.leadersChanged()
 	}
 	if news {
@@ -90,12 +98,14 @@ func (n *Node) onLink(node string, up bool) {
 // observe reads this node's own state.
 func (n *Node) observe() *digest {
 	d := &digest{control: n.control.Applied(), stopping: n.stopping.Load(), draining: n.draining.Load()}
-	for _, node := range n.control.State().Nodes {
+	nodes, hosted := n.control.State().Nodes, n.hosts.all()
+	d.up, d.replicas = make([]string, 0, len(nodes)), make([]replicaDigest, 0, len(hosted))
+	for _, node := range nodes {
 		if n.linkTo(control.ID{Node: node.Name, Incarnation: node.Incarnation}) {
 			d.up = append(d.up, node.Name)
 		}
 	}
-	for _, x := range n.hosts.all() {
+	for _, x := range hosted {
 		st := x.replica.Status()
 		r := replicaDigest{
 			group: x.parsed.Group, epoch: x.parsed.Epoch, serial: x.parsed.Serial,
@@ -106,6 +116,7 @@ func (n *Node) observe() *digest {
 		if !st.Leading {
 			voters = x.replica.Electorate()
 		}
+		r.voters = make([]uint64, 0, len(voters))
 		for _, id := range voters {
 			if v, ok := control.ParseReplicaID(id); ok {
 				r.voters = append(r.voters, v.Serial)

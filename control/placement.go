@@ -31,7 +31,7 @@ func (Place) apply(s *State) (bool, error) {
 		owners = ring.Rendezvous(s.ClusterID, nodes)[:s.GroupCount]
 		slices.Sort(owners)
 	}
-	slots, err := ring.Owners(owners, s.Slots)
+	slots, err := ring.Plan(make([]string, s.Slots), owners)
 	if err != nil {
 		return false, fault.New(fault.Conflict, "no placement: %v", err)
 	}

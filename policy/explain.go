@@ -38,13 +38,13 @@ func (ix *Index) Explain(r *Request, limit int) []Explanation {
 	v := ix.values(r)
 	applied := ix.applied(&v, nil)
 	kept := selectFamilies(slices.Clone(applied))
-	var home home
+	home := ix.Home(r)
 	var out []Explanation
 	for p := range ix.entries() {
 		x := p.explain(&v)
 		if x.Verdict == Applies {
 			if slices.Contains(kept, p) {
-				x.Hit = ix.hit(p, &v, &home)
+				x.Hit = ix.hit(p, &v, home)
 			} else {
 				x.Verdict, x.By = LessSpecific, p.shadowedBy(applied)
 			}

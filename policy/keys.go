@@ -51,31 +51,27 @@ func newHasher(home []string, k Keys) (hasher, error) {
 	return h, nil
 }
 
-// Home returns the home of a request: the slot of its home values and a hash of
-// them. ok is false if the request lacks one of them.
-func (h *hasher) Home(r *Request) (slot uint16, home uint64, ok bool) {
+// Home is the home of a request: the slot of its home values and a hash of them,
+// whose upper half all buckets of the home have in their keys.
+type Home struct {
+	Slot uint16
+	Hash uint64
+	OK   bool // false: the request lacks one of the values, and has no home
+}
+
+// Home returns the home of a request.
+func (h *hasher) Home(r *Request) Home {
 	var stack [256]byte
 	v := values{r: r, route: cutRoute(r.Route)}
 	buf := append(stack[:0], ofHome)
 	for _, t := range h.home {
 		value := v.get(t)
 		if value == "" {
-			return 0, 0, false
+			return Home{}
 		}
 		buf = route.Append(buf, value)
 	}
-	return h.slots.Slot(buf[1:]), siphash.Hash(h.k0, h.k1, buf), true
-}
-
-// homeOf is the slot of Home with the tag that the buckets of a home share, the
-// upper half of its hash, for a request that has all home values.
-func (h *hasher) homeOf(v *values) (slot uint16, tag uint32) {
-	var stack [256]byte
-	buf := append(stack[:0], ofHome)
-	for _, t := range h.home {
-		buf = route.Append(buf, v.get(t))
-	}
-	return h.slots.Slot(buf[1:]), uint32(siphash.Hash(h.k0, h.k1, buf) >> 32)
+	return Home{h.slots.Slot(buf[1:]), siphash.Hash(h.k0, h.k1, buf), true}
 }
 
 // scopeBucket is slot and key of a bucket that is in no home: slot and tag are

@@ -35,8 +35,8 @@ func TestBucketsLiveWhereTheirScopeSays(t *testing.T) {
 	if got, want := one(t, inside, r).Slot, slot("acme", "eu"); got != want {
 		t.Errorf("scope with the home: slot %d, want %d, the slot that clients compute", got, want)
 	}
-	if got, _, ok := inside.Home(&r); got != slot("acme", "eu") || !ok {
-		t.Errorf("home: slot %d, %v", got, ok)
+	if got := inside.Home(&r); got.Slot != slot("acme", "eu") || !got.OK {
+		t.Errorf("home: %+v", got)
 	}
 	outside := compile(t, home, Policy{ID: "a", Scope: []string{"user", "ip"}})
 	if got, want := one(t, outside, r).Slot, slot("ip", "::1", "user", "ann"); got != want {
@@ -47,7 +47,7 @@ func TestBucketsLiveWhereTheirScopeSays(t *testing.T) {
 	if one(t, outside, less) != one(t, outside, r) {
 		t.Error("a bucket moves with the request's other attributes")
 	}
-	if _, _, ok := outside.Home(&less); ok {
+	if outside.Home(&less).OK {
 		t.Error("a request without the home attributes has a home")
 	}
 }

@@ -10,16 +10,18 @@ import (
 // policy ids: its match holds, r has its whole scope, and it gives way to no
 // other of its family. With room in dst it does not allocate, unless more than 64
 // policies come into question. r is valid.
-func (ix *Index) Match(r *Request, dst []Hit) []Hit {
+func (ix *Index) Match(r *Request, dst []Hit) []Hit { return ix.MatchIn(ix.Home(r), r, dst) }
+
+// MatchIn is Match for who has found the home of r already.
+func (ix *Index) MatchIn(home Home, r *Request, dst []Hit) []Hit {
 	v := ix.values(r)
 	var stack [64]*entry
 	applied := ix.applied(&v, stack[:0])
 	if len(applied) == 0 {
 		return dst
 	}
-	var home home
 	for _, e := range selectFamilies(applied) {
-		dst = append(dst, ix.hit(e, &v, &home))
+		dst = append(dst, ix.hit(e, &v, home))
 	}
 	return dst
 }
@@ -63,29 +65,18 @@ func (e *entry) applies(v *values) bool {
 	return true
 }
 
-// home is the slot and tag of the request's home values, found when first needed.
-type home struct {
-	known bool
-	slot  uint16
-	tag   uint32
-}
-
 // hit makes the Hit of a policy that applies.
-func (ix *Index) hit(e *entry, v *values, at *home) Hit {
+func (ix *Index) hit(e *entry, v *values, home Home) Hit {
 	p := e.policy
 	h := Hit{Policy: p, Number: e.number, Cost: times(v.r.costOf(p.ID), p.Cost.of(v.class))}
 	h.Rule = bucket.Rule{Policy: e.number, Version: p.Version, Limit: p.Limit, Loss: p.OnStateLoss.Loss()}
 	if r := e.special.find(v); r != nil {
 		h.Override, h.Rule = r.override, r.rule
 	}
-	switch {
-	case !e.scope.home:
+	if e.scope.home { // then the request has a home
+		h.Slot, h.Key = home.Slot, ix.bucketKey(e, v, uint32(home.Hash>>32))
+	} else {
 		h.Slot, h.Key = ix.scopeBucket(e, v)
-		return h
-	case !at.known:
-		at.known = true
-		at.slot, at.tag = ix.homeOf(v)
 	}
-	h.Slot, h.Key = at.slot, ix.bucketKey(e, v, at.tag)
 	return h
 }

@@ -150,3 +150,25 @@ func FuzzPlanNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+// TestPlanFromNothingIsEven: a first placement leaves no node without slots, and
+// the first node that joins moves no more than its part.
+func TestPlanFromNothingIsEven(t *testing.T) {
+	for _, n := range []int{1, 3, 7, 50, 200, MaxNodes} {
+		for _, slots := range []int{1024, 16384} {
+			owner, err := Plan(make([]string, slots), names(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := make(map[string]int)
+			for _, o := range owner {
+				count[o]++
+			}
+			for _, name := range names(n) {
+				if c := count[name]; 4*c < 3*(slots/n) || c > slots/n+1 {
+					t.Errorf("%d slots on %d nodes: %s has %d", slots, n, name, c)
+				}
+			}
+		}
+	}
+}

@@ -266,7 +266,7 @@ func (p *Peers) lock(node string) *link {
 func (p *Peers) all() []*link {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return slices.Collect(maps.Values(p.links))
+	return slices.AppendSeq(make([]*link, 0, len(p.links)), maps.Values(p.links))
 }
 
 // now is this node's clock for deadlines and ping numbers: ns since Listen, at

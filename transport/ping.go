@@ -14,7 +14,7 @@ import (
 // pulse pings all links every 50 ms, expires calls, and gives up connections
 // on which nothing is heard.
 func (p *Peers) pulse(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
+	tick := time.NewTimer(UntilBeat(time.Now(), pingEvery))
 	defer tick.Stop()
 	last, over := p.now(), false // over: a digest was too long, and the log said so
 	for {
@@ -23,6 +23,7 @@ func (p *Peers) pulse(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		tick.Reset(UntilBeat(time.Now(), pingEvery))
 		var digest []byte
 		if digest = p.digest(); len(digest) > maxDigest {
 			if !over {

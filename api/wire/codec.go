@@ -9,6 +9,7 @@ package wire
 
 import (
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec for all but Raw
@@ -83,7 +84,29 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 		}
 		return data, nil
 	}
-	return mem.BufferSlice{mem.Copy(r.B, mem.DefaultBufferPool())}, nil
+	return mem.BufferSlice{mem.Copy(r.B, &copies)}, nil
+}
+
+// copies are the buffers of Marshal. grpc's own pool clears each that it hands out.
+var copies bufferPool
+
+// bufferPool is a mem.BufferPool.
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) Get(length int) *[]byte {
+	b, ok := p.pool.Get().(*[]byte)
+	if !ok || cap(*b) < length {
+		made := make([]byte, length, length+length/4)
+		return &made
+	}
+	*b = (*b)[:length]
+	return b
+}
+
+func (p *bufferPool) Put(b *[]byte) {
+	if cap(*b) <= keepBytes {
+		p.pool.Put(b)
+	}
 }
 
 // Unmarshal copies the bytes into a *Raw.

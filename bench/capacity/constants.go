@@ -16,7 +16,7 @@ type constants struct {
 	EntryBytes  float64 `json:"entry_bytes"`  // of a take in the log
 	LogBound    float64 `json:"log_bound"`    // bytes that the log of a replica is held to
 	LogSeconds  float64 `json:"log_seconds"`  // after which an entry is let go
-	LogEntries  float64 `json:"log_entries"`  // commits that it keeps at most
+	LogHeld     float64 `json:"log_held"`     // times that bound while a snapshot is under way
 	ResultBytes float64 `json:"result_bytes"` // of the result of an own id
 	ResultTime  float64 `json:"result_time"`  // seconds that it is kept
 	NodeBytes   float64 `json:"node_bytes"`   // resident memory of an empty node

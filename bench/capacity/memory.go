@@ -39,24 +39,28 @@ func (x node) memory() memory {
 func (x node) fitsMemory() bool { return x.memory().Resident <= x.s.Use*x.s.Memory }
 
 // sweep is how long a pass of a group's sweep over its buckets takes, in seconds: so
-// much later than full a bucket may be dropped. Eight cells for each commit and three
-// for each take, three quarters of the cells in use (bucket/sweep.go).
+// much later than full a bucket may be dropped. Eight cells for each commit and one for
+// each take, three quarters of the cells in use (bucket/sweep.go); what is visited for
+// new buckets comes on top.
 func (x node) sweep() float64 {
 	t := x.takes()
-	visited := math.Max(8*x.rounds(t)+3*t, 4096)
+	visited := math.Max(8*x.rounds(t)+t, 4096)
 	return x.buckets() / 0.75 / visited
 }
 
-// reach is how far back the log of a group reaches, in seconds: it is cut at a minute,
-// at so many entries, and at half of its bound (cluster/group, shorten).
+// longestReach is what reach ends at: a day of snapshots is no plan.
+const longestReach = 24 * 3600
+
+// reach is for how long the log of a group waits for a snapshot under way, in seconds:
+// until it has taken a few times its bound (internal/ringlog, Hold).
 func (x node) reach() float64 {
 	t := x.takes()
 	if t == 0 {
-		return x.c.LogSeconds
+		return longestReach
 	}
-	return min(x.c.LogSeconds, x.c.LogEntries/x.rounds(t), x.c.LogBound/2/(t*x.c.EntryBytes))
+	return min(longestReach, x.c.LogHeld*x.c.LogBound/(t*x.c.EntryBytes))
 }
 
 // arrival is how long a snapshot of a group takes to a fresh replica. When it is more
-// than reach, the log has gone on without it, and it is sent another one.
+// than reach, the log goes on without it, and it is sent another one.
 func (x node) arrival() float64 { return x.buckets() * x.c.DumpBytes / x.s.CatchRate }

@@ -35,7 +35,7 @@ type perNode struct {
 	Traffic   traffic `json:"traffic"`
 	Sweep     float64 `json:"sweep"`   // seconds of a pass over its buckets
 	Arrival   float64 `json:"arrival"` // seconds that a snapshot of a group takes to a fresh replica
-	Reach     float64 `json:"reach"`   // seconds that the log of a group reaches back: Arrival must be less
+	Reach     float64 `json:"reach"`   // seconds that the log of a group waits for a snapshot: Arrival must be less
 }
 
 // mostClusters bounds the search.

@@ -20,8 +20,8 @@ func memorySources(c *constants) []source {
 			from: "docs/design.md, In memory", file: "docs/design.md", quote: "of what is older than a minute",
 		},
 		{
-			flag: "log-entries", value: set(&c.LogEntries, 120_000), kind: code, what: "commits that the log of a replica keeps at most",
-			from: "cluster/group: maxTrailing", file: "cluster/group/settings.go", quote: "maxTrailing = 120_000",
+			flag: "log-held", value: set(&c.LogHeld, 4), kind: code, what: "times its bound that a log takes while a snapshot is under way",
+			from: "internal/ringlog: holdBounds", file: "internal/ringlog/hold.go", quote: "const holdBounds = 4",
 		},
 		{
 			flag: "result-bytes", value: set(&c.ResultBytes, 128), kind: code, what: "of the result of an own id",

@@ -39,7 +39,7 @@ func (a answer) text() string {
 
 // catchUp is how long a snapshot takes, beside how long it may.
 func (p perNode) catchUp() string {
-	text := lasts(p.Arrival) + ", the log reaches back " + lasts(p.Reach)
+	text := lasts(p.Arrival) + ", the log waits for " + lasts(p.Reach)
 	if p.Arrival >= p.Reach {
 		text += ": too late"
 	}

@@ -9,7 +9,15 @@ import (
 // split sorts a history into buckets, in order of their names. Operations keep
 // their order.
 func split(ops []Op) (names []string, by map[string][]Op) {
-	by = make(map[string][]Op)
+	count := make(map[string]int)
+	for i := range ops {
+		count[ops[i].Bucket]++
+	}
+	delete(count, "")
+	by = make(map[string][]Op, len(count))
+	for b, n := range count {
+		by[b] = make([]Op, 0, n)
+	}
 	for i := range ops {
 		if b := ops[i].Bucket; b != "" {
 			by[b] = append(by[b], ops[i])
@@ -32,11 +40,15 @@ func each(checker string, ops []Op, judge func(v *Verdict, bucket string, ops []
 
 // byCall returns ops in order of their calls, byReturn of their returns.
 func byCall(ops []Op) []Op {
-	return slices.SortedStableFunc(slices.Values(ops), func(a, b Op) int { return compare(a.Call, b.Call) })
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, func(a, b Op) int { return compare(a.Call, b.Call) })
+	return ops
 }
 
 func byReturn(ops []Op) []Op {
-	return slices.SortedStableFunc(slices.Values(ops), func(a, b Op) int { return compare(a.Return, b.Return) })
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, func(a, b Op) int { return compare(a.Return, b.Return) })
+	return ops
 }
 
 func compare[T ~int64 | ~uint64 | ~int | ~uint32](a, b T) int {

@@ -102,6 +102,7 @@ func (g *Gossip) memberlistConfig() (*memberlist.Config, error) {
 	mc.LogOutput = nil
 	mc.Logger = logger(g.cfg.Logger)
 	mc.TCPTimeout = 2 * time.Second
+	mc.EnableCompression = false // each message would pay for tables of 80 KB, to be a few bytes shorter
 	host, port, err := hostPort(g.cfg.Bind)
 	if err != nil {
 		return nil, fmt.Errorf("gossip address %q: %w", g.cfg.Bind, err)

@@ -40,7 +40,6 @@ type fsm struct {
 	confAt  uint64
 	err     error         // an entry could not be applied: nothing further is
 	waiting []expectation // the entries this replica has proposed: one, or chunks of several slots
-	scratch applied       // results of entries that nobody here waits for
 }
 
 // expectation tells Apply where the results of the entry with that data go.
@@ -49,8 +48,9 @@ type expectation struct {
 	out  *applied
 }
 
-// Apply applies one committed entry. It returns the *applied with its results
-// or the error for which this replica stops; a poisoned entry is never skipped.
+// Apply applies one committed entry. It returns the *applied with its results,
+// where somebody here expects them, or the error for which this replica stops; a
+// poisoned entry is never skipped.
 func (f *fsm) Apply(l *raft.Log) any {
 	f.busy.Store(int64(time.Since(f.epoch)) + 1)
 	defer f.busy.Store(0)
@@ -60,21 +60,28 @@ func (f *fsm) Apply(l *raft.Log) any {
 	if f.err != nil {
 		return f.err
 	}
-	out := &f.scratch
+	var out *applied // nil: nobody here waits for the results
 	for i := range f.waiting {
 		if len(l.Data) > 0 && f.waiting[i].data == &l.Data[0] {
 			out = f.waiting[i].out
 		}
 	}
-	out.results.Reset()
-	if err := f.table.Apply(l.Index, l.Data, &out.results); err != nil {
+	var results *bucket.Results
+	if out != nil {
+		results = &out.results
+		results.Reset()
+	}
+	if err := f.table.Apply(l.Index, l.Data, results); err != nil {
 		f.err = fmt.Errorf("apply entry %d of term %d: %w", l.Index, l.Term, err)
 		f.failed(f.err)
 		return f.err
 	}
 	f.index, f.term = l.Index, l.Term
-	out.index, out.term, out.time = l.Index, l.Term, f.table.Time()
 	f.publish()
+	if out == nil {
+		return nil
+	}
+	out.index, out.term, out.time = l.Index, l.Term, f.table.Time()
 	return out
 }
 

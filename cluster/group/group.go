@@ -106,7 +106,7 @@ func Open(cfg Config) (*Replica, error) {
 	r.store = ringlog.New(cfg.LogBytes, bucket.EntryStamp, func() { notify(r.pressed) })
 	r.store.GoBy(cfg.Now)
 	r.fsm = &fsm{log: r.store, epoch: time.Now(), failed: r.fail, applying: cfg.Applying, table: cfg.newTable()}
-	r.snaps = &snapshots{fsm: r.fsm, table: cfg.newTable, metrics: cfg.Metrics}
+	r.snaps = &snapshots{fsm: r.fsm, hold: r.store.Hold, table: cfg.newTable, metrics: cfg.Metrics}
 	r.driven, r.fsm.taken = r.fsm, r.snaps.take
 	r.fsm.view.v.servers = &servers{}
 	r.inflight.epoch = r.fsm.epoch

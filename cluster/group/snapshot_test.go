@@ -86,6 +86,39 @@ func TestFreshReplicaCatchesUpBySnapshotWhileTakesGoOn(t *testing.T) {
 	})
 }
 
+// TestSnapshotSlowerThanTheLogIsSentOnce: the log waits for the one that is sent
+// a snapshot, however often it would have been shortened meanwhile.
+func TestSnapshotSlowerThanTheLogIsSentOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, shortLog)
+		l := w.holdAll()
+		stop := w.load(500, 100*time.Millisecond)
+		time.Sleep(20 * time.Second)
+		w.net.hook(hooks{body: func(_, _ string, r io.Reader) io.Reader {
+			return readerFunc(func(p []byte) (int, error) {
+				time.Sleep(100 * time.Millisecond)
+				return r.Read(p[:min(len(p), 4096)])
+			})
+		}})
+		dead := w.others(l)[0]
+		w.kill(dead)
+		n := w.fresh(shortLog)
+		w.member("remove", func(ctx context.Context, l *Replica) error { return l.Remove(ctx, dead.id) })
+		began, sent := time.Now(), l.r.metrics.SnapshotsSent.Load()
+		behind := l.r.Status().Applied
+		w.join(n)
+		took, more := time.Since(began), l.r.Status().Applied-behind
+		stop()
+		if got := l.r.metrics.SnapshotsSent.Load() - sent; got != 1 || n.r.metrics.SnapshotsReceived.Load() != 1 {
+			t.Errorf("%d snapshots were sent and %d received in %v and %d entries", got, n.r.metrics.SnapshotsReceived.Load(), took, more)
+		}
+		if room := uint64(64<<10) / 3 / 200; took < 2*time.Second || more < 2*room {
+			t.Errorf("it took %v and %d entries, of which the log takes fewer than %d: too fast to matter", took, more, room)
+		}
+		w.identical(w.all()...)
+	})
+}
+
 func TestMembersChangeDuringASnapshot(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, shortLog)

@@ -6,10 +6,12 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/ringlimit/ringlimit/bucket"
+	"github.com/ringlimit/ringlimit/internal/ringlog"
 )
 
 const maxDumps = 4 // that may be sent at once
@@ -21,7 +23,8 @@ const maxDumps = 4 // that may be sent at once
 // place only once it is complete.
 type snapshots struct {
 	fsm     *fsm
-	table   func() *bucket.Table // an empty one, to receive a snapshot
+	hold    func(index uint64, d time.Duration) *ringlog.Hold // of the log
+	table   func() *bucket.Table                              // an empty one, to receive a snapshot
 	metrics *Metrics
 
 	mu      sync.Mutex // guards what follows; held for memory operations only
@@ -79,7 +82,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	meta := d.meta(id)
 	s.metrics.SnapshotsSent.Add(1)
-	return &meta, d.stream(s.dumpEnded), nil
+	return &meta, &sent{d.stream(s.dumpEnded), time.Now(), s.hold(d.index, patience)}, nil
 }
 
 func (s *snapshots) dumpEnded() {

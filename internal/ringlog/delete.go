@@ -2,7 +2,9 @@ package ringlog
 
 // DeleteRange drops the entries first … last, both included. Raft deletes either
 // a prefix, after a snapshot, or a suffix that another leader overrules.
+// Of a prefix it leaves what a Hold keeps.
 func (s *Store) DeleteRange(first, last uint64) error {
+	now := s.elapsed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.empty() || last < s.lo || first > s.hi || first > last {
@@ -11,10 +13,10 @@ func (s *Store) DeleteRange(first, last uint64) error {
 	if last == s.floor {
 		last-- // raft does not know yet that it needs this one
 	}
-	if first <= s.lo {
-		s.dropPrefix(min(last, s.hi))
-	} else {
+	if first > s.lo {
 		s.dropSuffix(first)
+	} else if last = s.held(last, now); last >= s.lo {
+		s.dropPrefix(min(last, s.hi))
 	}
 	if s.bytes <= s.bound/2 {
 		s.called = false

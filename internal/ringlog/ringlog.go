@@ -58,6 +58,7 @@ type Store struct {
 	newest uint64       // index of the newest stamped entry, 0 if none
 	base   anchor       // what holds when no stamped entry is present
 	floor  uint64       // index of the entry that stands for a restored snapshot, until one is stored above it; 0: none
+	holds  []*Hold      // that may have ended
 	kv     map[string][]byte
 	nums   map[string]uint64
 }

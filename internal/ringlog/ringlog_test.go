@@ -364,3 +364,44 @@ func TestArrivalsGoByTheClockGiven(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldEntriesStay: what a receiver of a snapshot will ask for outlives every
+// compaction, for a while and within a bound; what another leader overrules goes.
+func TestHeldEntriesStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := func(s *Store) uint64 { i, _ := s.FirstIndex(); return i }
+		s := New(10*(1000+entryOverhead), nil, nil)
+		for i := uint64(1); i <= 20; i++ {
+			must(t, s.StoreLog(plain(i, 1, 1000)))
+		}
+		h, later := s.Hold(6, time.Hour), s.Hold(9, time.Hour)
+		must(t, s.DeleteRange(1, 12))
+		if first(s) != 6 {
+			t.Fatalf("the log begins at %d while the entries from 6 on are held", first(s))
+		}
+		must(t, s.DeleteRange(18, 20)) // a suffix
+		h.For(time.Second)
+		must(t, s.DeleteRange(6, 12))
+		if last, _ := s.LastIndex(); first(s) != 6 || last != 17 {
+			t.Fatalf("%d to %d, want 6 to 17", first(s), last)
+		}
+		time.Sleep(time.Second)
+		must(t, s.DeleteRange(6, 12))
+		if first(s) != 9 {
+			t.Fatalf("the log begins at %d while the entries from 9 on are held", first(s))
+		}
+		for i := uint64(18); i <= 50; i++ { // more than four bounds
+			must(t, s.StoreLog(plain(i, 1, 1000)))
+		}
+		must(t, s.DeleteRange(9, 30))
+		if first(s) != 31 {
+			t.Fatalf("the log begins at %d: it is held beyond its bound", first(s))
+		}
+		s.Hold(40, time.Hour)
+		must(t, s.DeleteRange(31, 50)) // all: another leader overrules them
+		if first(s) != 0 {
+			t.Fatalf("the log begins at %d", first(s))
+		}
+		later.For(0)
+	})
+}

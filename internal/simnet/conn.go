@@ -11,8 +11,10 @@ import (
 // pipe is one direction of a stream. n.mu guards it.
 type pipe struct {
 	path  *path
-	queue []segment
-	size  int       // bytes in queue
+	queue []segment // what is on its way is behind head
+	head  int
+	spare []byte    // of a segment that was read, to be used again
+	size  int       // bytes on their way
 	last  time.Time // arrival of the newest segment: later ones do not overtake it
 	end   error     // after the queue: io.EOF or a reset; nil while open
 	endAt time.Time
@@ -22,7 +24,21 @@ type pipe struct {
 // segment is what one Write put on its way.
 type segment struct {
 	data []byte
+	read int       // bytes of it
 	at   time.Time // when it arrives
+}
+
+// put sends a copy of b, and says whether nothing else is on its way.
+func (p *pipe) put(b []byte) (alone bool) {
+	if p.head > len(p.queue)/2 && len(p.queue) == cap(p.queue) {
+		n := copy(p.queue, p.queue[p.head:])
+		clear(p.queue[n:])
+		p.queue, p.head = p.queue[:n], 0
+	}
+	p.queue = append(p.queue, segment{data: append(p.spare[:0], b...), at: p.arrival()})
+	p.spare = nil
+	p.size += len(b)
+	return len(p.queue)-p.head == 1
 }
 
 // arrival returns when what is sent now arrives, keeping the order.
@@ -40,24 +56,27 @@ func (p *pipe) take(b []byte) (n int, next time.Time, err error) {
 		return 0, time.Time{}, nil
 	}
 	now := time.Now()
-	for n < len(b) && len(p.queue) > 0 {
-		s := &p.queue[0]
+	for n < len(b) && p.head < len(p.queue) {
+		s := &p.queue[p.head]
 		if s.at.After(now) {
 			break
 		}
-		k := copy(b[n:], s.data)
+		k := copy(b[n:], s.data[s.read:])
 		n += k
-		if s.data = s.data[k:]; len(s.data) == 0 {
-			p.queue[0] = segment{}
-			p.queue = p.queue[1:]
+		if s.read += k; s.read == len(s.data) {
+			p.spare, *s = s.data, segment{}
+			p.head++
 		}
+	}
+	if p.head == len(p.queue) {
+		p.queue, p.head = p.queue[:0], 0
 	}
 	p.size -= n
 	switch {
 	case n > 0:
 		return n, time.Time{}, nil
-	case len(p.queue) > 0:
-		return 0, p.queue[0].at, nil
+	case p.head < len(p.queue):
+		return 0, p.queue[p.head].at, nil
 	case p.end != nil && p.endAt.After(now):
 		return 0, p.endAt, nil
 	default:
@@ -105,7 +124,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, c.wrap("read", err)
 		}
-		c.wait(&c.reads, earlier(next, c.rd))
+		c.reads.wait(&c.n.mu, earlier(next, c.rd))
 	}
 }
 
@@ -128,17 +147,15 @@ func (c *conn) Write(b []byte) (int, error) {
 		}
 		if room := bufferSize - c.out.size; room > 0 && done < len(b) {
 			k := min(room, len(b)-done)
-			c.out.queue = append(c.out.queue, segment{append([]byte(nil), b[done:done+k]...), c.out.arrival()})
-			c.out.size += k
-			done += k
-			if len(c.out.queue) == 1 { // else the reader knows when to look
-				c.peer.reads.give()
+			if c.out.put(b[done : done+k]) { // else the reader knows when to look
+				c.peer.reads.giveAt(c.out.last)
 			}
+			done += k
 		}
 		if done == len(b) {
 			return done, nil
 		}
-		c.wait(&c.writes, c.wd)
+		c.writes.wait(&c.n.mu, c.wd)
 	}
 }
 
@@ -151,24 +168,6 @@ func (c *conn) usable(deadline time.Time) error {
 		return os.ErrDeadlineExceeded
 	}
 	return nil
-}
-
-// wait gives up the lock until the signal is given or the moment comes (zero:
-// never).
-func (c *conn) wait(s *signal, until time.Time) {
-	wake := s.await()
-	c.n.mu.Unlock()
-	defer c.n.mu.Lock()
-	if until.IsZero() {
-		<-wake
-		return
-	}
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-wake:
-	case <-t.C:
-	}
 }
 
 // notify wakes a waiting Read and Write of this end. n.mu is held.
@@ -200,7 +199,7 @@ func (c *conn) die(err error, reset bool) {
 	}
 	c.err = err
 	c.in.gone = true
-	c.in.queue, c.in.size = nil, 0
+	c.in.queue, c.in.head, c.in.spare, c.in.size = nil, 0, nil, 0
 	delete(c.h.conns, c)
 	c.notify()
 	c.peer.notify()
@@ -210,22 +209,28 @@ func (c *conn) LocalAddr() net.Addr  { return c.local }
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline sets both deadlines; a time passed wakes who waits.
-func (c *conn) SetDeadline(t time.Time) error { return c.deadline(&c.rd, &c.wd, t) }
+func (c *conn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
 
 // SetReadDeadline sets the deadline of present and later reads.
-func (c *conn) SetReadDeadline(t time.Time) error { return c.deadline(&c.rd, &c.rd, t) }
+func (c *conn) SetReadDeadline(t time.Time) error { return c.deadline(&c.rd, &c.reads, t) }
 
 // SetWriteDeadline sets the deadline of present and later writes.
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.deadline(&c.wd, &c.wd, t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.deadline(&c.wd, &c.writes, t) }
 
-func (c *conn) deadline(a, b *time.Time, t time.Time) error {
+// deadline sets one, and has who waits look at it.
+func (c *conn) deadline(of *time.Time, waits *signal, t time.Time) error {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	if c.err != nil {
 		return c.wrap("set deadline", c.err)
 	}
-	*a, *b = t, t
-	c.notify()
+	*of = t
+	waits.give()
 	return nil
 }
 

@@ -1,19 +1,71 @@
 package simnet
 
-// signal wakes who waits for it. The lock of what it belongs to guards it.
-type signal struct{ c chan struct{} } // nil: nobody has waited since it was given
+import (
+	"sync"
+	"time"
+)
 
-// await returns what is closed when the signal is given next.
-func (s *signal) await() <-chan struct{} {
-	if s.c == nil {
-		s.c = make(chan struct{})
-	}
-	return s.c
+// signal wakes who waits for it: when it is given, or at a moment that may be set
+// while he waits, which spares him being woken to learn of it. It is used again and
+// again without making anything anew. The lock of what it belongs to guards it.
+type signal struct {
+	waiting int           // how many wait
+	wake    chan struct{} // capacity 1; nil: nobody has waited yet
+	timer   *time.Timer   // as wake
+	at      time.Time     // when the timer fires; zero: it does not
 }
 
+// give wakes who waits, now: one of them, who wakes the next.
 func (s *signal) give() {
-	if s.c != nil {
-		close(s.c)
-		s.c = nil
+	if s.waiting == 0 {
+		return
 	}
+	select {
+	case s.wake <- struct{}{}:
+	default: // he has yet to see the last one
+	}
+}
+
+// giveAt wakes who waits when the moment comes, unless he is woken before.
+func (s *signal) giveAt(at time.Time) {
+	if s.waiting == 0 || !s.at.IsZero() && !at.Before(s.at) {
+		return
+	}
+	d := time.Until(at)
+	if d <= 0 {
+		s.give()
+		return
+	}
+	s.at = at
+	s.timer.Reset(d)
+}
+
+// wait gives up the lock until the signal is given or the moment comes (zero: never).
+// It may return too early: who waits looks again, and waits again.
+func (s *signal) wait(lock sync.Locker, until time.Time) {
+	if s.wake == nil {
+		s.wake, s.timer = make(chan struct{}, 1), time.NewTimer(time.Hour)
+		s.timer.Stop()
+	}
+	s.waiting++
+	if !until.IsZero() {
+		s.giveAt(until)
+	}
+	lock.Unlock()
+	fired := false
+	select {
+	case <-s.wake:
+	case <-s.timer.C:
+		fired = true
+	}
+	lock.Lock()
+	s.waiting--
+	switch {
+	case fired:
+		s.at = time.Time{}
+	case s.waiting == 0 && !s.at.IsZero():
+		s.timer.Stop()
+		s.at = time.Time{}
+	}
+	s.give() // to the next one
 }
