@@ -53,6 +53,11 @@ var Directions = []Direction{
 		Why: "it carries messages; if it knew groups or placement, every change of those would change the wire",
 	},
 	{
+		Of:  "transport/rest",
+		May: []string{"api", "policy", "bucket"},
+		Why: "it turns HTTP into calls of the service and answers into JSON; over a service made of functions all of it runs in a test, without gRPC, links or a node",
+	},
+	{
 		Of:  "cluster/group",
 		May: []string{"bucket", "api", "internal"},
 		Why: "one replica of one group must run in a test without a node, a ring or a policy around it",
