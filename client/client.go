@@ -101,7 +101,8 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close ends all calls with fault.Unavailable and returns when nothing of the
+// Close ends all calls, with fault.Unavailable, or with fault.OutcomeUnknown where a
+// copy was sent and may have been charged. It returns when nothing of the
 // client runs any more. It may be called twice.
 func (c *Client) Close() error {
 	c.mu.Lock()
