@@ -133,14 +133,16 @@ func TestHTTPChargesOnce(t *testing.T) {
 	})
 }
 
-// TestAPutCountsWhenItIsAnswered: the node that answered decides by it from then on.
+// TestAPutCountsWhenItIsAnswered: the node that answered decides by it from then on, what
+// it leads. Others hear of it within moments.
 func TestAPutCountsWhenItIsAnswered(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, s *sim) {
 		s.boot()
 		for i := range 30 {
-			x := s.nodes[s.names[i%3]]
-			r := x.http("PUT", paymentsPath, fmt.Sprintf(`{"scope":"api_key","rate_per_second":1,"burst":%d}`, i+1))
-			d := x.http("POST", "/v1/decisions", payment("k", 0))
+			tenant := fmt.Sprint("t", i)
+			x := s.nodes[s.leader(tenant)]
+			r := x.http("PUT", paymentsPath, fmt.Sprintf(`{"scope":"tenant","rate_per_second":1,"burst":%d}`, i+1))
+			d := x.http("POST", "/v1/decisions", fmt.Sprintf(`{"tenant":%q,"cost":0}`, tenant))
 			if r.status != 200 || !strings.Contains(d.body, fmt.Sprintf(`"limit":%d,`, i+1)) {
 				t.Errorf("%d: %d %s, then %s", i, r.status, r.body, d.body)
 			}
