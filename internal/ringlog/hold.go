@@ -11,7 +11,8 @@ const holdBounds = 4
 // Hold keeps the entries from an index on while somebody is sent a snapshot of the
 // state at it. Who has taken the snapshot asks for what comes after, and is asked
 // for the term of the entry at it; without them it would need another snapshot,
-// again and again where it takes longer than the log reaches back. etcd's server pauses compaction for the same reason.
+// again and again where it takes longer than the log reaches back. etcd's server pauses
+// compaction for the same reason.
 type Hold struct {
 	s     *Store
 	index uint64
@@ -30,7 +31,8 @@ func (s *Store) Hold(index uint64, d time.Duration) *Hold {
 	return h
 }
 
-// For makes the hold end d from now, unless what it held is gone.
+// For makes the hold end d from now. One that has ended, or whose entries are gone, may
+// be forgotten already: then it holds nothing any more.
 func (h *Hold) For(d time.Duration) {
 	end := h.s.elapsed() + d
 	h.s.mu.Lock()
