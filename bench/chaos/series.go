@@ -64,7 +64,7 @@ func tabulate(before map[uint32]uint64, all []counted, recs []record, stalled []
 			add(name, func(o *counted) bool { return o.kind == c.kind && o.way == c.way })
 		}
 	}
-	add(wholeSeries, func(*counted) bool { return true })
+	add("all", func(*counted) bool { return true })
 	return rows
 }
 
@@ -129,21 +129,16 @@ func (c *counted) stalled(seen []stall) bool {
 	return false
 }
 
-// wholeSeries is the row of all faults.
-const wholeSeries = "all"
-
 // aims are how soon half of the faults of a kind must leave every slot served.
 var aims = map[string]time.Duration{"kill": 100 * time.Millisecond, "pause": 500 * time.Millisecond, "cut": 500 * time.Millisecond}
 
 // broken is what a row says that was not promised. Faults that left the leader where it
-// was have tried nothing: there may be few of them. Of the ways of a cut the shares are
-// shown and not judged: of so few faults one that took 1.3 s decides.
+// was have tried nothing: there may be few of them.
 func (r *row) broken() (broken []string) {
-	aim, kind := aims[r.Kind]
-	if kind && r.P50 > ms(aim) {
+	if aim, ok := aims[r.Kind]; ok && r.P50 > ms(aim) {
 		broken = append(broken, fmt.Sprintf("all slots were served after %.0f ms in half of %d faults, want at most %v", r.P50, r.N, aim))
 	}
-	if (kind || r.Kind == wholeSeries) && r.Share < leastShare {
+	if r.Share < leastShare {
 		broken = append(broken, fmt.Sprintf("%.3f %% of %d requests were answered within %v, want %.1f %%", 100*r.Share, r.Requests, answerIn, 100*leastShare))
 	}
 	if 10*r.Unmoved > r.N {
