@@ -52,6 +52,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/ringlimit/ringlimit/api v0.0.0
 	github.com/ringlimit/ringlimit/client v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.1.0
 	github.com/zeebo/xxh3 v1.1.0

@@ -5,28 +5,32 @@ package bucket
 // of their policy. It moves on with each entry, so that it is the same everywhere.
 //
 // It keeps pace with what is made, or what is left of it would pile up: for a new
-// bucket it visits more cells than one takes up, in a table at least a third full, and
-// for a new session more records than come with it. Takes on buckets that are there
-// make nothing, and pay less.
+// bucket it visits about as many cells as one takes up where tables are emptiest, and
+// for each record that is there more than before two. Takes on buckets that are there,
+// and results in the place of others, make nothing, and pay less.
 const (
 	sweepPerEntry    = 8 // cells visited after a requests entry …
 	sweepPerTake     = 1 // … so many for each of its takes …
 	sweepPerBucket   = 3 // … and for each bucket it made
 	recordsPerEntry  = 4 // records, likewise …
 	takesPerRecord   = 4 // … one for so many takes …
-	recordsPerRecord = 4 // … and so many for each session, or result under an own id
+	recordsPerRecord = 2 // … and so many for each that is there more than before
 )
 
-// made counts what was added to the table since this process has it.
-type made struct{ buckets, records uint64 }
+// made says how many buckets were added to the table since this process has it, and
+// how many records are in use.
+type made struct {
+	buckets uint64
+	records int
+}
 
-func (s *state) made() made { return made{s.added, s.ids.added} }
+func (s *state) made() made { return made{s.added, s.ids.pool.used} }
 
 // sweepAfter is the sweep behind an entry of n takes that began at was.
 func (s *state) sweepAfter(n int, was made) {
 	s.sweep(
 		sweepPerEntry+sweepPerTake*n+sweepPerBucket*int(s.added-was.buckets),
-		recordsPerEntry+n/takesPerRecord+recordsPerRecord*int(s.ids.added-was.records),
+		recordsPerEntry+n/takesPerRecord+recordsPerRecord*max(0, s.ids.pool.used-was.records),
 	)
 }
 

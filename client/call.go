@@ -34,6 +34,7 @@ type call struct {
 	batch    *batch        // told instead of done, if there is one
 	decision *Decision     // filled in when finished; its owner waits
 	err      error         // of a call that was abandoned
+	refused  error         // what ended it, where err may not say so because an earlier copy may have been charged
 
 	// Guarded by Client.mu.
 	cause     error // the last answer that made the call wait

@@ -131,7 +131,8 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close ends all calls with fault.Unavailable and returns when nothing of the
+// Close ends all calls, with fault.Unavailable, or with fault.OutcomeUnknown where a
+// copy was sent and may have been charged. It returns when nothing of the
 // client runs any more. It may be called twice.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -190,7 +191,7 @@ func (c *Client) skips(k *call) bool {
 func (c *Client) outcome(k *call) error {
 	switch {
 	case k.err != nil && k.began != 0:
-		d, err := c.instead(&k.request, k.group, k.err)
+		d, err := c.instead(k)
 		*k.decision = d
 		return err
 	case k.decision.Degraded:

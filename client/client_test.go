@@ -238,7 +238,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
-				if _, err := c.Decide(t.Context(), acme); !errors.Is(err, fault.Unavailable) {
+				if _, err := c.Decide(t.Context(), acme); !errors.Is(err, fault.OutcomeUnknown) {
 					t.Errorf("got %v", err)
 				}
 			})

@@ -44,31 +44,35 @@ var (
 // instead answers a request that the cluster has not decided, by the failure modes of
 // its policies. The error stays where no mode has a say: in what the request itself
 // did wrong, for a caller that has gone away, and while the policies are not known.
-func (c *Client) instead(r *Request, g *group, err error) (Decision, error) {
+func (c *Client) instead(k *call) (Decision, error) {
 	rules := c.rules.Load()
-	why, ok := whyInstead(r, err)
+	why, ok := k.whyInstead()
 	if rules == nil || !ok {
-		return Decision{}, err
+		return Decision{}, k.err
 	}
-	q := r.policyRequest()
+	q := k.request.policyRequest()
 	if invalid := q.Validate(); invalid != nil {
 		return Decision{}, invalid // as a node would say
 	}
 	if why == becauseBusy && rules.After(q) == policy.AfterDeadline {
-		return Decision{}, err
+		return Decision{}, k.err
 	}
 	now := time.Now()
 	lasted := time.Duration(0)
 	if why != becauseFull { // that is no outage, and nodes decide all modes but local
-		lasted = c.outageOf(g, now)
+		lasted = c.outageOf(k.group, now)
 	}
 	d := decisionOf(c.decider.Decide(rules, q, *c.share.Load(), lasted, now, now))
 	c.countDegraded(d.FailureMode, why)
 	return d, nil
 }
 
-// whyInstead says whether an error is one that failure modes are for.
-func whyInstead(r *Request, err error) (because, bool) {
+// whyInstead says whether a call ended in a way that failure modes are for.
+func (k *call) whyInstead() (because, bool) {
+	err := k.err
+	if k.refused != nil {
+		err = k.refused
+	}
 	var e *fault.Error
 	switch {
 	case errors.Is(err, errUnreached):
@@ -77,9 +81,9 @@ func whyInstead(r *Request, err error) (because, bool) {
 		return becauseOverdue, true
 	case errors.Is(err, context.DeadlineExceeded):
 		return becauseDeadline, true
-	case errors.Is(err, fault.Busy), errors.Is(err, fault.OutcomeUnknown): // see retryBusy
+	case errors.Is(err, fault.Busy):
 		return becauseBusy, true
-	case errors.Is(err, fault.TooOld) && r.RequestID == "":
+	case errors.Is(err, fault.TooOld) && k.request.RequestID == "":
 		return becauseTooOld, true
 	case errors.As(err, &e) && e.Kind == fault.StoreFull && e.Mode == string(ModeLocal):
 		return becauseFull, true

@@ -397,6 +397,19 @@ func TestForgottenCallsAreDecided(t *testing.T) {
 		if d, _, err := decide(t, c[0], own); !errors.Is(err, fault.TooOld) {
 			t.Errorf("%+v, %v", d, err)
 		}
+		copies := 0
+		f.nodes["a"].answer(func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+			if copies++; copies%2 == 1 { // it may have been charged, and nobody knows any more
+				return refuse(fault.New(fault.OutcomeUnknown, "leadership lost"))(ctx, m)
+			}
+			return refuse(fault.New(fault.TooOld, "the state is new"))(ctx, m)
+		})
+		if d, _, err := decide(t, c[0], planned("patient")); err != nil || d.FailureMode != ModeClosed || d.Allowed {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if d, _, err := decide(t, c[0], own); !errors.Is(err, fault.OutcomeUnknown) {
+			t.Errorf("%+v, %v", d, err)
+		}
 	})
 }
 

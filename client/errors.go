@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -70,4 +71,23 @@ func requestPath(i int, field string) string {
 		return fmt.Sprintf("requests[%d]", i)
 	}
 	return fmt.Sprintf("requests[%d].%s", i, field)
+}
+
+// mayHaveHappened says whether a copy that ended so may have been decided all the same.
+func mayHaveHappened(err error) bool {
+	return errors.Is(err, fault.OutcomeUnknown) || errors.Is(err, fault.Deadline)
+}
+
+// honest is how a call ends whose last copy did with err. Most kinds of errors promise
+// that nothing was charged: not where the outcome of an earlier copy is unknown.
+func honest(unknown bool, err error) error {
+	var e *fault.Error
+	if !unknown || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Kind {
+	case fault.OutcomeUnknown, fault.Deadline, fault.Internal, fault.InvalidArgument, fault.IDReused:
+		return err // they promise nothing, or hold for every copy
+	}
+	return fault.New(fault.OutcomeUnknown, "of an earlier copy; the last was refused: %v", err)
 }

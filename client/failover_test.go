@@ -311,26 +311,32 @@ func TestBusyIsCuredByWaiting(t *testing.T) {
 	})
 }
 
-// TestBusyHidesNoCharge: the first copy may have been charged, so that the second was
+// TestNoErrorHidesACharge: the first copy may have been charged, so that the second was
 // refused does not mean that nothing was.
-func TestBusyHidesNoCharge(t *testing.T) {
-	bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
-		for c.budget.spend() { // nothing is left for retries
-		}
-		copies := 0
-		f.nodes["a"].answer(func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
-			if copies++; copies == 1 {
-				return refuse(fault.New(fault.OutcomeUnknown, "leadership lost"))(ctx, m)
+func TestNoErrorHidesACharge(t *testing.T) {
+	for _, kind := range []*fault.Kind{fault.Busy, fault.TooOld, fault.StoreFull, fault.PolicyStale} {
+		bubble(t, one, func(t *testing.T, f *fakeCluster, c *Client) {
+			for c.budget.spend() { // nothing is left for retries
 			}
-			return refuse(fault.New(fault.Busy, "queue is full"))(ctx, m)
+			copies := 0
+			f.nodes["a"].answer(func(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+				if copies++; copies == 1 {
+					return refuse(fault.New(fault.OutcomeUnknown, "leadership lost"))(ctx, m)
+				}
+				return refuse(fault.New(kind, "so it is"))(ctx, m)
+			})
+			if _, _, err := decide(t, c, acme); !errors.Is(err, fault.OutcomeUnknown) || copies != 2 {
+				t.Errorf("%v after %d copies: %v", kind, copies, err)
+			}
+			if _, _, err := decide(t, c, acme); !errors.Is(err, kind) {
+				t.Errorf("%v of a call that was refused at once: %v", kind, err)
+			}
+			f.nodes["a"].later.failures = []error{fault.New(fault.OutcomeUnknown, "leadership lost"), fault.New(kind, "so it is")}
+			if _, _, err := c.Refund(t.Context(), paid, 0); kind != fault.PolicyStale && !errors.Is(err, fault.OutcomeUnknown) {
+				t.Errorf("%v of a refund: %v", kind, err)
+			}
 		})
-		if _, _, err := decide(t, c, acme); !errors.Is(err, fault.OutcomeUnknown) || copies != 2 {
-			t.Errorf("after %d copies: %v", copies, err)
-		}
-		if _, _, err := decide(t, c, acme); !errors.Is(err, fault.Busy) {
-			t.Errorf("of a call that was refused at once: %v", err)
-		}
-	})
+	}
 }
 
 func TestAcknowledgedIsBelowEveryOpenCall(t *testing.T) {

@@ -95,11 +95,12 @@ func unary[R any](ctx context.Context, c *Client, r *Request, call func(context.
 	c.counts.requests.Add(1)
 	c.budget.earn(1)
 	var cause error
+	unknown := false // of an earlier copy
 	hint := ""
 	for attempt := 0; ; attempt++ {
 		switch err := reason(ctx); {
 		case errors.Is(context.Cause(ctx), errClosed):
-			return none, errClosed
+			return none, honest(unknown, errClosed)
 		case err != nil:
 			return none, c.gaveUp(err, attempt > 0, cause)
 		}
@@ -115,8 +116,9 @@ func unary[R any](ctx context.Context, c *Client, r *Request, call func(context.
 		cause = fault.FromStatus(err)
 		var again bool
 		if hint, again = c.again(cause); !again {
-			return none, cause
+			return none, honest(unknown, cause)
 		}
+		unknown = unknown || mayHaveHappened(cause)
 		c.counts.retries.Add(1)
 		if hint == "" || attempt >= freeRedirects {
 			sleep(ctx, time.Duration(jitter(min(int64(unaryPause)<<min(attempt, 4), int64(unaryMost)))))

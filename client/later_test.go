@@ -128,7 +128,7 @@ func TestCloseEndsLaterCalls(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.Close()
-		if err := <-done; !errors.Is(err, fault.Unavailable) {
+		if err := <-done; !errors.Is(err, fault.OutcomeUnknown) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -51,10 +51,11 @@ func (c *Client) park(k *call) {
 	c.wakeClock()
 }
 
-// fail ends a call with an error.
+// fail ends a call with an error. mu is held.
 func (c *Client) fail(k *call, err error) {
 	if k.settle(abandoned) {
-		c.end(k, err)
+		k.refused = err
+		c.end(k, honest(k.unknown, err))
 	}
 }
 
@@ -77,7 +78,7 @@ func (c *Client) failed(k *call, attempt uint32, m *message, err error) {
 		return
 	}
 	k.cause = err
-	k.unknown = k.unknown || e.Kind == fault.OutcomeUnknown || e.Kind == fault.Deadline
+	k.unknown = k.unknown || mayHaveHappened(err)
 	switch e.Kind {
 	case fault.NotLeader:
 		c.redirect(k, m, e.Leader)
@@ -125,9 +126,6 @@ func (c *Client) redirect(k *call, m *message, hint *pb.LeaderHint) {
 // refused says nothing about those before it.
 func (c *Client) retryBusy(k *call, err error) {
 	if !c.budget.spend() {
-		if k.unknown {
-			err = fault.New(fault.OutcomeUnknown, "of an earlier copy; the last was refused: %v", err)
-		}
 		c.fail(k, err)
 		return
 	}

@@ -19,7 +19,7 @@ type Addresses struct {
 	GRPC   string // callers
 	Peer   string // raft, pings, forwarded takes
 	Gossip string
-	HTTP   string // /metrics, /healthz, /readyz; empty: none
+	HTTP   string // callers who speak it, /metrics, /healthz, /readyz; empty: none
 }
 
 // Config describes one node. Name and Listen are required.

@@ -1,39 +1,67 @@
 package cluster
 
 import (
-	"fmt"
+	"context"
 	"net/http"
 	"net/http/pprof"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ringlimit/ringlimit/transport/rest"
 )
 
-// httpServer serves what monitors ask for.
+// The bounds of HTTP on one connection. A body that comes slowly ends with
+// ReadTimeout, an answer that nobody reads with WriteTimeout, which is longer than
+// any call of transport/rest may take.
+const (
+	httpHeaderTimeout = 5 * time.Second
+	httpReadTimeout   = 10 * time.Second
+	httpWriteTimeout  = time.Minute
+	httpIdleTimeout   = 2 * time.Minute
+	maxHTTPHeader     = 16 << 10 // bytes
+)
+
+// httpServer serves callers that speak HTTP, and what monitors ask for.
 func (n *Node) httpServer() *http.Server {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "ok")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, why := n.ready.state()
-		if !ready {
-			http.Error(w, "not ready: "+why, http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ready")
+	var handler http.Handler = rest.New(rest.Options{
+		Service: n.server, Policies: n.Policies(), Ready: n.ready.state,
+		Metrics: promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{}), Logger: n.log,
 	})
 	if n.cfg.Profiling {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		handler = profiled(handler)
 	}
 	return &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: handler, ReadHeaderTimeout: httpHeaderTimeout, ReadTimeout: httpReadTimeout,
+		WriteTimeout: httpWriteTimeout, IdleTimeout: httpIdleTimeout, MaxHeaderBytes: maxHTTPHeader,
 	}
+}
+
+// profiled serves profiles of the process beside all else.
+func profiled(rest http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
+}
+
+// closeServers lets the calls under way finish, of both servers, for two seconds at most.
+func (n *Node) closeServers(ctx context.Context, srv *http.Server) {
+	ctx, done := context.WithTimeout(ctx, 2*time.Second)
+	defer done()
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = srv.Shutdown(ctx) }) // what is left then is cut off by Close
+	n.server.Shutdown(ctx)
+	wait.Wait()
 }
 
 // Ready says whether the node serves, and if not, why.

@@ -52,7 +52,44 @@ func TestNodeWithoutDirectoryComesBackAsNew(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			s.start(name)
 			s.healthy(30 * time.Second)
-			s.eventually(30*time.Second, func() error { return s.controlVoters(3) })
+			if err := s.controlVoters(3); err != nil {
+				t.Errorf("%s lost its vote, and the cluster says that it is healthy: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestClusterWithAVoteMissingIsNotWhole takes a vote away, as the loss of a directory
+// does: whoever restarts node after node by what the cluster says must not go on, since
+// the two voters left are one loss from none.
+func TestClusterWithAVoteMissingIsNotWhole(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		lead := s.nodes[s.any().controlLeader()]
+		servers, err := lead.control.Servers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range servers {
+			if id == controlID(lead.self.name, lead.self.directory) {
+				continue
+			}
+			if err := lead.control.Demote(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		const want = "the control group has 2 of 3 voters"
+		r, err := lead.Status(t.Context(), &pb.StatusRequest{})
+		if err != nil || r.Healthy || len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0], want) {
+			t.Errorf("%v, %v, want unhealthy: %s", r, err, want)
+		}
+		if ok, why := lead.whole(); ok || !strings.HasPrefix(why, want) {
+			t.Errorf("whole %v %q, want %q", ok, why, want)
+		}
+		s.healthy(10 * time.Second)
+		if err := s.controlVoters(3); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -265,15 +265,11 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			n.handOver(run)
-			end, done := context.WithTimeout(run, 2*time.Second)
-			n.server.Shutdown(end)
-			done()
+			n.closeServers(run, srv)
 			cancel()
 			return nil
 		case <-n.left:
-			end, done := context.WithTimeout(run, 2*time.Second)
-			n.server.Shutdown(end)
-			done()
+			n.closeServers(run, srv)
 			cancel()
 			return nil
 		case err := <-n.fatal:

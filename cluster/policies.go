@@ -30,7 +30,7 @@ func (p *policies) state() (*control.State, error) {
 }
 
 // change commits a command and tells the version of the set after it. It
-// returns only when this node has the change too.
+// returns only when this node decides by the change too.
 func (p *policies) change(ctx context.Context, c control.Command, version func(*control.State) uint64) (*pb.PutResponse, error) {
 	s, err := p.state()
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *policies) change(ctx context.Context, c control.Command, version func(*
 	if err != nil {
 		return nil, err
 	}
-	for p.n.control.Applied() < index {
+	for p.n.control.Applied() < index || p.n.view.Load().behind(p.n.control.State()) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():

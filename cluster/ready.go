@@ -64,7 +64,7 @@ func (r *readiness) observe(n *Node) {
 }
 
 // whole says whether all replicas of this node are promoted and all its groups
-// have a leader and all their replicas.
+// have a leader and all their replicas, the control group its voters.
 func (n *Node) whole() (ok bool, why string) {
 	s := n.control.State()
 	switch {
@@ -85,6 +85,9 @@ func (n *Node) whole() (ok bool, why string) {
 		if st := n.groupStatus(s, g); !st.Healthy {
 			return false, "group not whole yet: " + st.Problem
 		}
+	}
+	if why := n.votersMissing(s); why != "" {
+		return false, why
 	}
 	return true, ""
 }

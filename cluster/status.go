@@ -56,6 +56,9 @@ func (n *Node) memberProblems(s *control.State, r *pb.StatusResponse) []string {
 	if r.ControlLeader == "" {
 		problems = append(problems, "the control group has no leader: nodes, placement and policies cannot change"+votersNeeded(r.Nodes))
 	}
+	if why := n.votersMissing(s); why != "" {
+		problems = append(problems, why)
+	}
 	if !n.registered() {
 		problems = append(problems, fmt.Sprintf("%s is not registered with the control group yet: what it tells may be of the past", n.self.name))
 	}

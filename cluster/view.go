@@ -73,6 +73,11 @@ func keys(s *control.State) policy.Keys {
 	return k
 }
 
+// behind says whether decisions still go by older policies than those of s.
+func (v *view) behind(s *control.State) bool {
+	return v == nil || v.state.PolicyVersion < s.PolicyVersion
+}
+
 // placed says whether requests can be decided at all.
 func (v *view) placed() bool {
 	return v != nil && v.index != nil && len(v.state.Groups) > 0

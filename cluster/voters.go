@@ -91,11 +91,18 @@ func countVoters(members []controlMember, want int) ballot {
 			t.candidates = append(t.candidates, m)
 		}
 	}
-	t.target = min(want, stay)
-	if t.target%2 == 0 {
-		t.target--
-	}
+	t.target = oddVoters(want, stay)
 	return t
+}
+
+// oddVoters is how many voters there are to be on nodes that are there to stay: an
+// odd number, at most want.
+func oddVoters(want, stay int) int {
+	n := min(want, stay)
+	if n%2 == 0 {
+		n--
+	}
+	return n
 }
 
 func (m controlMember) fit() bool { return m.registered && !m.leaving && !m.retired }

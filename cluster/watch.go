@@ -10,7 +10,7 @@ import (
 
 // watchLoop keeps this node's own digest fresh and notices changes of leaders.
 func (n *Node) watchLoop(ctx context.Context) error {
-	tick := time.NewTimer(transport.UntilBeat(time.Now(), digestEvery))
+	tick := time.NewTimer(untilLook())
 	defer tick.Stop()
 	last := time.Now()
 	var calm time.Time // until then this node does not trust its own sense of silence
@@ -27,7 +27,7 @@ func (n *Node) watchLoop(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-			tick.Reset(transport.UntilBeat(time.Now(), digestEvery))
+			tick.Reset(untilLook())
 		case <-n.linkChanged:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -39,6 +39,13 @@ const (
 	digestEvery  = 50 * time.Millisecond // how old this node's own digest may be when it is sent
 	digestGrowth = 64                    // bytes that one is mostly longer than the last one, at most
 )
+
+// untilLook is how long to wait for the next look: half a beat before the next ping, so
+// that a ping never takes the digest of the look before, and what a replica's log has
+// grown by is known to the others within settled.
+func untilLook() time.Duration {
+	return transport.UntilBeat(time.Now().Add(digestEvery/2), digestEvery)
+}
 
 // hearSelf takes this node's own state in as if another node had told it.
 func (n *Node) hearSelf() {

@@ -123,7 +123,7 @@ type Config struct {
 // groups on pings, raft's lease (500 ms) on the deadline of its calls.
 const (
 	pingEvery    = 50 * time.Millisecond
-	linkLimit    = 5 * pingEvery          // age of the newest number come back: one wait at the other side, four lost
+	linkLimit    = 11 * pingEvery / 2     // age of the newest number come back, which is two beats when all is well: four lost
 	silence      = time.Second            // nothing heard: the connection is given up
 	writeTimeout = 500 * time.Millisecond // one write
 	dialTimeout  = 500 * time.Millisecond // connect, and again for the hello

@@ -30,6 +30,15 @@ func check(q *pb.DecideRequest, session uint64) error {
 	return checkSent(q.Sent, session)
 }
 
+// CheckDecide holds a request that protobuf did not decode to the rules that need no
+// policy.
+func CheckDecide(q *pb.DecideRequest) error {
+	if err := check(q, 0); err != nil {
+		return err
+	}
+	return checkSubject(q.GetSubject())
+}
+
 func checkSent(s *pb.Sent, session uint64) error {
 	if s.Session == 0 {
 		s.Session = session

@@ -87,16 +87,20 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.Copy(r.B, &copies)}, nil
 }
 
-// copies are the buffers of Marshal. grpc's own pool clears each that it hands out.
+// copies are the buffers of Marshal.
 var copies bufferPool
 
-// bufferPool is a mem.BufferPool.
+// bufferPool is a mem.BufferPool. grpc's own clears each buffer that it hands out, which
+// for messages of usual size costs more than to fill it; it has the large ones.
 type bufferPool struct{ pool sync.Pool }
 
 func (p *bufferPool) Get(length int) *[]byte {
+	if length > keepBytes {
+		return mem.DefaultBufferPool().Get(length)
+	}
 	b, ok := p.pool.Get().(*[]byte)
 	if !ok || cap(*b) < length {
-		made := make([]byte, length, length+length/4)
+		made := make([]byte, length, min(length+length/4, keepBytes))
 		return &made
 	}
 	*b = (*b)[:length]
@@ -104,9 +108,11 @@ func (p *bufferPool) Get(length int) *[]byte {
 }
 
 func (p *bufferPool) Put(b *[]byte) {
-	if cap(*b) <= keepBytes {
-		p.pool.Put(b)
+	if cap(*b) > keepBytes {
+		mem.DefaultBufferPool().Put(b)
+		return
 	}
+	p.pool.Put(b)
 }
 
 // Unmarshal copies the bytes into a *Raw.

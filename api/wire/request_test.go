@@ -272,3 +272,22 @@ func BenchmarkRequests(b *testing.B) {
 		}
 	})
 }
+
+// TestCheckDecideIsWhatDecodingChecks, for requests that came another way.
+func TestCheckDecideIsWhatDecodingChecks(t *testing.T) {
+	cost := int64(MaxCost + 1)
+	for field, q := range map[string]*pb.DecideRequest{
+		"":                   {Subject: &pb.Subject{Tenant: "a"}},
+		"cost":               {Cost: &cost},
+		"request_id":         {RequestId: strings.Repeat("x", MaxRequestID+1)},
+		"sent.sequence":      {Sent: &pb.Sent{Session: 1}},
+		"subject.principals": {Subject: &pb.Subject{Principals: make([]*pb.Principal, MaxPrincipals+1)}},
+		"subject.attributes": {Subject: &pb.Subject{Attributes: make([]*pb.Attribute, MaxAttributes+1)}},
+	} {
+		err := CheckDecide(q)
+		var e *fault.Error
+		if (err == nil) != (field == "") || errors.As(err, &e) && e.Field != field {
+			t.Errorf("%q: %v", field, err)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (x node) replica() (buckets, log, results float64) {
 func (x node) memory() memory {
 	b, l, r := x.replica()
 	k := 1 + x.followed()
-	m := memory{Buckets: k * b, Log: k * l, Results: k * r, Policies: x.l.Policies * x.l.PolicyBytes * x.c.PolicyHeap, Spare: b + l + r}
+	m := memory{Buckets: k * b, Log: k * l, Results: k * r, Policies: x.l.Policies * x.l.PolicyBytes * x.c.PolicyHeap, Spare: b + x.c.LogHeld*l + r}
 	live := m.Buckets + m.Log + m.Results + m.Policies + m.Spare
 	// While a whole file is put the old policies are there beside the new ones. The
 	// log's pages are counted with the rest: they are taken from the heap too.

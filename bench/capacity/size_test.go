@@ -67,7 +67,7 @@ func TestOneNodeByHeart(t *testing.T) {
 	m := x.memory()
 	near("buckets", m.Buckets, 3*500*50)
 	near("log", m.Log, 3*100*50*60)
-	near("spare", m.Spare, (m.Buckets+m.Log)/3)
+	near("spare", m.Spare, (m.Buckets+4*m.Log)/3) // the log waits for a snapshot of it
 	near("policies", m.Policies, 3000)
 	near("resident", m.Resident, 1e6+2*(m.Buckets+m.Log+m.Spare+m.Policies))
 	tr := x.traffic(x.whole())

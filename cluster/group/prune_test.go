@@ -45,20 +45,46 @@ func TestLogOfAnIdleGroupGoes(t *testing.T) {
 	})
 }
 
+// fewTakes makes a log of some entries, and returns the index of its first.
+func fewTakes(t *testing.T, l *testNode) uint64 {
+	for i := range uint64(100) {
+		if code, _, err := take(l, ask(i, oneOff(10), 1, 1, i+1), time.Second); err != nil || code != bucket.Admitted {
+			t.Fatal(code, err)
+		}
+	}
+	first, _ := l.r.store.FirstIndex()
+	return first
+}
+
 // TestSmallLogsAreLeftAlone: a group of few takes keeps what it has.
 func TestSmallLogsAreLeftAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)
 		l := w.holdAll()
-		for i := range uint64(100) {
-			if code, _, err := take(l, ask(i, oneOff(10), 1, 1, i+1), time.Second); err != nil || code != bucket.Admitted {
-				t.Fatal(code, err)
-			}
-		}
-		first, _ := l.r.store.FirstIndex()
+		first := fewTakes(t, l)
 		time.Sleep(10 * time.Minute)
 		if now, _ := l.r.store.FirstIndex(); now != first {
 			t.Errorf("the log begins at %d, before at %d", now, first)
+		}
+	})
+}
+
+// TestCompactionLeavesAnEntry: a log without any cannot be told from one that another
+// leader overruled, and would be held for nobody.
+func TestCompactionLeavesAnEntry(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		first := fewTakes(t, l)
+		h := l.r.store.Hold(first+20, time.Minute)
+		l.r.relieve(0)
+		if got, _ := l.r.store.FirstIndex(); got != first+20 {
+			t.Errorf("the log begins at %d while the entries from %d on are held", got, first+20)
+		}
+		h.For(0)
+		l.r.relieve(0)
+		if got, _ := l.r.store.FirstIndex(); got == 0 || got <= first+20 {
+			t.Errorf("the log begins at %d", got)
 		}
 	})
 }

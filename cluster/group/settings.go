@@ -70,10 +70,10 @@ func (r *Replica) stale() (keep uint64, yes bool) {
 	return younger, older > younger
 }
 
-// relieve lets raft drop old entries: all but so many, and at most what the
-// snapshot that it takes first covers.
+// relieve lets raft drop old entries: all but so many, one at least, and at most what
+// the snapshot that it takes first covers.
 func (r *Replica) relieve(keep uint64) {
-	keep = min(keep, maxTrailing)
+	keep = min(max(keep, 1), maxTrailing) // a log without any would say that another leader overruled it all: see ringlog.Hold
 	rf := r.raft.Load()
 	c := rf.ReloadableConfig()
 	if c.TrailingLogs != keep {

@@ -82,7 +82,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	meta := d.meta(id)
 	s.metrics.SnapshotsSent.Add(1)
-	return &meta, &sent{d.stream(s.dumpEnded), time.Now(), s.hold(d.index, patience)}, nil
+	return &meta, &sent{ReadCloser: d.stream(s.dumpEnded), began: time.Now(), hold: s.hold(d.index, patience), left: meta.Size}, nil
 }
 
 func (s *snapshots) dumpEnded() {

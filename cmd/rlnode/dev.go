@@ -46,7 +46,7 @@ func devCommand() *cobra.Command {
 	f.StringVar(&o.policies, "policies", "", "policy `FILE`; without it a few sample policies")
 	f.StringVar(&o.dataDir, "data-dir", "", "`DIR` for the nodes' control state")
 	f.StringVar(&o.grpc, "grpc", "127.0.0.1:7600", "`ADDR` of the first node for callers")
-	f.StringVar(&o.http, "http", "127.0.0.1:7700", "`ADDR` of the first node for monitors")
+	f.StringVar(&o.http, "http", "127.0.0.1:7700", "`ADDR` of the first node for HTTP")
 	f.StringVar(&o.logLevel, "log-level", "error", "debug, info, warn or error")
 	return cmd
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringlimit/ringlimit/api/statusjson"
 )
 
 // command runs one command line.
@@ -118,7 +120,7 @@ func TestStatusMembersAndBenchOfADevCluster(t *testing.T) {
 	}
 	addrs := devCluster(t, "--policies", policies)
 	code, out, _ := command(t, "status", "--addr", addrs, "-o", "json")
-	var st clusterJSON
+	var st statusjson.Cluster
 	if err := json.Unmarshal([]byte(out), &st); err != nil || code != 0 || !st.Healthy || len(st.Nodes) != 3 || len(st.Groups) != 3 || st.Slots != 1024 {
 		t.Errorf("status: code %d, %v, %s", code, err, out)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
+	"github.com/ringlimit/ringlimit/api/statusjson"
 )
 
 func membersCommand() *cobra.Command {
@@ -29,7 +30,7 @@ func membersCommand() *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(nodesJSON(r.GetNodes()))
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(statusjson.Nodes(r.GetNodes()))
 			}
 			return nodesTable(cmd.OutOrStdout(), r.GetNodes())
 		},

@@ -53,6 +53,11 @@ var Directions = []Direction{
 		Why: "it carries messages; if it knew groups or placement, every change of those would change the wire",
 	},
 	{
+		Of:  "transport/rest",
+		May: []string{"api", "policy", "bucket"},
+		Why: "it turns HTTP into calls of the service and answers into JSON; over a service made of functions all of it runs in a test, without gRPC, links or a node",
+	},
+	{
 		Of:  "cluster/group",
 		May: []string{"bucket", "api", "internal"},
 		Why: "one replica of one group must run in a test without a node, a ring or a policy around it",
@@ -66,6 +71,11 @@ var Directions = []Direction{
 		Of:  "client",
 		May: []string{"api", "policy", "bucket"},
 		Why: "an application that links the client must not link raft, gossip or the node; the policies it has, because a client that decides without the cluster must match as a node does",
+	},
+	{
+		Of:  "client/httplimit",
+		May: []string{"client", "api/fault", "api/ratelimit"},
+		Why: "middleware knows the client as any application does; what it would need of policies, the client must tell",
 	},
 	{
 		Of:  "cmd",
@@ -106,7 +116,7 @@ var Directions = []Direction{
 
 // Pure are the packages that are told the time and everything else: no
 // goroutine, clock, socket, file, log, metric or chance.
-var Pure = []string{"bucket", "policy", "ring", "control"}
+var Pure = []string{"bucket", "policy", "ring", "control", "api/ratelimit"}
 
 // pureWhy is the reason behind Pure.
 const pureWhy = "pure packages give the same result for the same arguments on every machine, in every replay and in every test"

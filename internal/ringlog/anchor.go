@@ -67,6 +67,7 @@ func (s *Store) Restored(index, term uint64, stamp int64) {
 	default:
 		s.keepAbove(index, term)
 	}
+	s.holds = nil // what this replica sent was of before
 	s.base = anchor{stamp, s.elapsed(), true}
 	if s.bytes <= s.bound/2 {
 		s.called = false

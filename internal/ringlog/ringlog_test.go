@@ -403,5 +403,21 @@ func TestHeldEntriesStay(t *testing.T) {
 			t.Fatalf("the log begins at %d", first(s))
 		}
 		later.For(0)
+		s = New(1<<20, nil, nil)
+		for i := uint64(1); i <= 50; i++ {
+			must(t, s.StoreLog(plain(i, 1, 10)))
+		}
+		s.Hold(10, time.Hour)
+		s.Restored(40, 1, 0)
+		must(t, s.DeleteRange(40, 48))
+		if first(s) != 49 {
+			t.Fatalf("the log begins at %d: it is held for who was sent what this replica has forgotten", first(s))
+		}
+		for range 100 {
+			s.Hold(49, 0)
+		}
+		if len(s.holds) > 1 {
+			t.Errorf("%d holds that have ended are kept", len(s.holds))
+		}
 	})
 }

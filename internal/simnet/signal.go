@@ -10,19 +10,26 @@ import (
 // again without making anything anew. The lock of what it belongs to guards it.
 type signal struct {
 	waiting int           // how many wait
+	owed    int           // how many of them have yet to be woken
 	wake    chan struct{} // capacity 1; nil: nobody has waited yet
 	timer   *time.Timer   // as wake
 	at      time.Time     // when the timer fires; zero: it does not
 }
 
-// give wakes who waits, now: one of them, who wakes the next.
+// give wakes all who wait, now: one of them, who wakes the next.
 func (s *signal) give() {
-	if s.waiting == 0 {
+	s.owed = s.waiting
+	s.pass()
+}
+
+// pass wakes one who is owed it.
+func (s *signal) pass() {
+	if s.owed == 0 {
 		return
 	}
 	select {
 	case s.wake <- struct{}{}:
-	default: // he has yet to see the last one
+	default: // somebody has yet to see the last one
 	}
 }
 
@@ -62,10 +69,13 @@ func (s *signal) wait(lock sync.Locker, until time.Time) {
 	s.waiting--
 	switch {
 	case fired:
-		s.at = time.Time{}
-	case s.waiting == 0 && !s.at.IsZero():
+		s.at, s.owed = time.Time{}, s.waiting
+	case s.owed > 0:
+		s.owed--
+	}
+	if s.waiting == 0 && !s.at.IsZero() {
 		s.timer.Stop()
 		s.at = time.Time{}
 	}
-	s.give() // to the next one
+	s.pass()
 }
