@@ -110,7 +110,7 @@ func (d *dump) stream(ended func()) io.ReadCloser {
 		defer d.table.Close()
 		_, err := io.Copy(w, bytes.NewReader(d.head))
 		if err == nil {
-			_, err = d.table.WriteTo(w)
+			_, err = d.table.WriteTo(yieldingWriter{w})
 		}
 		w.CloseWithError(err)
 	}()

@@ -54,7 +54,7 @@ func (k *sink) Write(p []byte) (int, error) {
 // decode runs beside Write, and ends with the pipe.
 func (k *sink) decode(r *io.PipeReader) {
 	defer close(k.done)
-	k.got, k.err = k.read(bufio.NewReaderSize(r, 64<<10))
+	k.got, k.err = k.read(bufio.NewReaderSize(yieldingReader{r}, 64<<10))
 	r.CloseWithError(k.err)
 }
 
