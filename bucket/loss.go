@@ -24,7 +24,9 @@ const (
 )
 
 // absent makes x an absent bucket under a rule at x.now: blank, but in a born
-// slot perhaps one that was empty at the birth. Of a list only a lump is noted,
+// slot perhaps one that was empty at the birth. What it has gained since is reckoned by
+// this rule, whatever counted before: of policies without a bucket the table does not
+// know older versions. Of a list only a lump is noted,
 // of the whole amount: nothing is charged before that is out.
 func (x *site) absent(r *Rule) {
 	l, sl := &r.Limit, (*slot)(nil)

@@ -29,9 +29,19 @@ func epochRun(tb testing.TB, seed uint64) *world {
 	}
 	for range 2 + w.rng.IntN(3) {
 		w.run(40, w.drawUnit)
+		if w.chance(0.5) {
+			w.another(fmt.Sprint("b", w.rng.IntN(4)))
+		}
 		switch {
 		case w.chance(0.5):
 			w.birth()
+			if w.chance(0.5) { // few answers, and then other limits
+				w.gap(w.between(0, time.Second), 0)
+				w.run(6, w.drawUnit)
+				for i := range 4 {
+					w.another(fmt.Sprint("b", i))
+				}
+			}
 			if !w.setup.Still && w.chance(0.3) { // and moves before anybody is answered
 				w.setup.Losses = append(w.setup.Losses, Loss{w.group, w.epoch, Span{0, w.now}})
 				w.epoch = 1
@@ -50,6 +60,13 @@ func epochRun(tb testing.TB, seed uint64) *world {
 	}
 	w.run(40, w.drawUnit)
 	return w
+}
+
+// another changes the numbers of a token bucket.
+func (w *world) another(name string) {
+	if l := w.limits[name]; l.Algorithm == bucket.TokenBucket && l.Window == int64(time.Second) {
+		w.limit(name, tokenLimit([]uint64{1, 3, 100}[w.rng.IntN(3)], 1+w.rng.Uint64N(60)))
+	}
 }
 
 // TestNoFalseAlarmsOverEpochs: thousands of right histories in which state is lost.
@@ -99,6 +116,15 @@ func TestFaultsAroundEpochsAreFound(t *testing.T) {
 	}{
 		{"an epoch that begins full", tokenLimit(5, 60), nil, []string{"early", "replay", "window"}, func(w *world) { again(w, 80); w.spare(); again(w, 50) }},
 		{"full though nothing had been taken", frozenLimit(400), nil, []string{"early", "replay", "linear"}, func(w *world) { again(w, 9); w.spare(); again(w, 20) }},
+		{"a charge lost at a change in a new epoch", tokenLimit(2, 40), nil, []string{"replay"}, func(w *world) {
+			again(w, 60)
+			w.birth()
+			w.gap(10*time.Second, 0)
+			again(w, 18)
+			w.lose(10)
+			w.limit("z", tokenLimit(3, 40))
+			again(w, 18)
+		}},
 		{"a window that begins empty", Limit{Algorithm: bucket.SlidingLog, Amount: 50, Window: int64(10 * time.Second)}, nil, []string{"early", "replay"}, func(w *world) { again(w, 20); w.spare(); again(w, 20) }},
 		{"two bursts for one loss", frozenLimit(30), full, []string{"exact", "replay", "linear"}, func(w *world) { again(w, 40); w.birth(); again(w, 40); w.renew(); again(w, 40) }},
 		{"entries lost in a new epoch", frozenLimit(200), full, []string{"replay", "linear"}, func(w *world) { again(w, 20); w.birth(); again(w, 60); w.lose(15); again(w, 60) }},

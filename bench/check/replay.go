@@ -60,6 +60,7 @@ type replay struct {
 	last  *Op // that changed or showed the bucket
 
 	begins *life // whose first answer is to be replayed; nil: none
+	absent bool  // its state was lost, and nothing was charged since: there is no bucket
 
 	hidden  []change // not seen in the log, in order of their calls
 	seen    int      // how many of them may have happened
@@ -152,7 +153,7 @@ func (r *replay) step(o *Op) bool {
 	}
 	r.taken -= min(taken, r.taken)
 	r.given -= min(given, r.given)
-	r.last = o
+	r.last, r.absent = o, r.absent && !o.charged()
 	return true
 }
 

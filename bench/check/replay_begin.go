@@ -17,7 +17,7 @@ func (r *replay) begin(l Limit, o *Op) {
 	now, x, loss := int64(o.Witness.SlotTime), r.begins, r.s.OnLoss[r.name]
 	old, goesOn := r.model.(*flow)
 	goesOn = goesOn && r.last != nil && l == r.limit
-	r.begins, r.limit = nil, l
+	r.begins, r.limit, r.absent = nil, l, x.begins == beginsLost
 	switch certain := x.begins == beginsLost && len(r.s.Changed[r.name]) == 0; {
 	case x.begins == beginsFresh, certain && loss == bucket.LossFull:
 		r.model = newModel(l, now)
@@ -37,7 +37,9 @@ func (r *replay) begin(l Limit, o *Op) {
 }
 
 // change is a new version of the limit. What carries over is exact in the product
-// and here only bounded: where the algorithm or the windows change, not even that.
+// and here only bounded: where the algorithm or the windows change, not even that. An
+// absent bucket has nothing to carry over: it was used up at the birth, and what it has
+// gained since then is reckoned by the limit of the moment.
 func (r *replay) change(l Limit, now int64) {
 	f, flows := r.model.(*flow)
 	same := l.Algorithm == r.limit.Algorithm
@@ -45,6 +47,10 @@ func (r *replay) change(l Limit, now int64) {
 	switch {
 	case same && flows:
 		f.become(l, now, r.s.largest(r.name))
+		if gained := times(l.Amount, now); r.absent && gained.Cmp(f.level.high) > 0 {
+			f.level.high.Set(gained)
+			f.level.clamp(f.least, f.full)
+		}
 	default:
 		r.anew(now)
 	}
