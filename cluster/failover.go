@@ -24,8 +24,8 @@ const (
 
 // vigil is one replica's watch over its leader.
 type vigil struct {
-	leader string    // whose loss was agreed on
-	agreed time.Time // when; zero: not agreed
+	leader string    // that raft knew last
+	agreed time.Time // when its loss was agreed on; zero: it is not
 	stood  time.Time // last election called here
 	wait   time.Duration
 
@@ -49,11 +49,12 @@ func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
 	if own := (candidate{x.parsed.Serial, st.LastTerm, st.LastIndex}); v.own != own {
 		v.own, v.moved = own, now
 	}
-	lost := st.Leader
-	if lost == "" && !v.agreed.IsZero() {
-		lost = v.leader // somebody stands, and has not won yet: it may lack entries
+	if st.Leader != "" && st.Leader != v.leader {
+		v.leader, v.agreed = st.Leader, time.Time{}
 	}
-	line := n.standing(st, lost, x, now)
+	// Without a leader somebody stands, and has not won yet: it may lack entries. That may
+	// be known here before the loss is.
+	line := n.standing(st, v.leader, x, now)
 	if line == nil {
 		v.agreed, v.line = time.Time{}, nil
 		return false
@@ -62,11 +63,11 @@ func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
 		v.moved = now
 	}
 	v.line = line
-	if v.agreed.IsZero() || v.leader != lost {
-		v.leader, v.agreed = lost, now
+	if v.agreed.IsZero() {
+		v.agreed = now
 	}
 	wait := time.Duration(slices.Index(line, v.own)) * standAfter
-	if n.mayAppend(lost) {
+	if n.mayAppend(v.leader) {
 		wait += min(max(v.moved.Add(settled).Sub(v.agreed), 0), standAfter)
 	}
 	if st.Leader == "" {

@@ -93,6 +93,38 @@ func TestStoppedAndCutOffLeadersAreReplacedSoon(t *testing.T) {
 	})
 }
 
+// TestLostLeaderIsRememberedWithoutOne: a voter that was asked for its vote before it saw
+// the loss itself has no leader any more. If it alone has the last entry, it alone can
+// win, and it must stand in its turn.
+func TestLostLeaderIsRememberedWithoutOne(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		victim := s.leader("t")
+		other := s.nodes["a"]
+		if victim == "a" {
+			other = s.nodes["b"]
+		}
+		var x *hosted
+		for _, h := range other.hosts.all() {
+			if h.parsed.Group == uint32(other.control.State().SlotGroup[s.slot("t")]) {
+				x = h
+			}
+		}
+		st := x.replica.Status()
+		v := vigil{}
+		if v.due(other.Node, &st, x, time.Now()) {
+			t.Fatal("it stands against a leader that it reaches")
+		}
+		s.kill(victim)
+		st.Leader = ""
+		for begun := time.Now(); !v.due(other.Node, &st, x, time.Now()); time.Sleep(digestEvery) {
+			if time.Since(begun) > 350*time.Millisecond+3*standAfter {
+				t.Fatal("it never stands")
+			}
+		}
+	})
+}
+
 func TestLeaderThatOneFollowerAloneCannotReachIsLeftAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, s *sim) {
 		s.boot()
