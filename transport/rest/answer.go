@@ -105,11 +105,6 @@ func milliseconds(ns int64) int64 {
 	return roundUp(ns, int64(time.Millisecond))
 }
 
-// seconds is a wait ≥ 0 as Retry-After has it: rounded up, at least 1.
-func seconds(ns int64) string {
-	return strconv.FormatInt(max(1, roundUp(ns, int64(time.Second))), 10)
-}
-
 func roundUp(n, unit int64) int64 {
 	whole := n / unit
 	if n%unit > 0 {

@@ -2,8 +2,11 @@ package rest
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/api/ratelimit"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/api/wire"
 )
@@ -47,10 +50,11 @@ func decide(c *call) error {
 	status := http.StatusOK
 	if !d.GetAllowed() {
 		status = http.StatusTooManyRequests
-		if ns := d.GetRetryAfterNs(); ns >= 0 {
-			c.w.Header()["Retry-After"] = []string{seconds(ns)}
+		if s, ok := ratelimit.RetryAfter(time.Duration(d.GetRetryAfterNs()), nil); ok {
+			c.w.Header()[ratelimit.HeaderRetryAfter] = []string{strconv.FormatInt(s, 10)}
 		}
 	}
+	ratelimit.Set(c.w.Header(), limitsOf(d))
 	c.out = append(appendDecision(c.out[:0], d, all), '\n')
 	c.answer(status, typeJSON)
 	return nil

@@ -45,6 +45,41 @@ func TestBodiesAreExact(t *testing.T) {
 	}
 }
 
+// TestHeadersTellTheLimits: on allow and deny, of each policy but those in shadow mode, and
+// nothing where no bucket was asked.
+func TestHeadersTellTheLimits(t *testing.T) {
+	f := newFake()
+	tell := func(what, limit, policy string) {
+		t.Helper()
+		w := f.do("POST", "/v1/decisions", payment)
+		if got := w.Header()["Ratelimit"]; strings.Join(got, ", ") != limit {
+			t.Errorf("%s: RateLimit %q, want %q", what, got, limit)
+		}
+		if got := w.Header()["Ratelimit-Policy"]; strings.Join(got, ", ") != policy {
+			t.Errorf("%s: RateLimit-Policy %q, want %q", what, got, policy)
+		}
+	}
+	allowed := func() *pb.Decision {
+		return &pb.Decision{Allowed: true, Limit: 40, Remaining: 39, ResetAfterNs: 50e6, PolicyId: `a"b`, PolicyVersion: 812}
+	}
+	f.decisions = []*pb.Decision{allowed()}
+	tell("allowed", `"a\"b";r=39;t=1`, `"a\"b";q=40`)
+	two := denied(1840 * time.Millisecond)
+	two.Limits = []*pb.LimitDecision{
+		{PolicyId: "day", Limit: 1000, Remaining: 3, ResetAfterNs: 3600e9, Allowed: true},
+		{PolicyId: "tried", Limit: 1, Shadow: true},
+		{PolicyId: "second", Limit: 40, ResetAfterNs: 2e9},
+	}
+	f.decisions = []*pb.Decision{two}
+	tell("denied", `"day";r=3;t=3600, "second";r=0;t=2`, `"day";q=1000, "second";q=40`)
+	open := allowed()
+	open.Degraded = true
+	f.decisions = []*pb.Decision{open}
+	tell("degraded", "", "")
+	f.decisions = []*pb.Decision{{Allowed: true, Reason: "no_policy"}}
+	tell("no policy", "", "")
+}
+
 func TestRetryAfterIsWholeSecondsRoundedUp(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		0: "1", 1: "1", 200 * time.Millisecond: "1", time.Second: "1", time.Second + 1: "2", 1840 * time.Millisecond: "2",
@@ -53,7 +88,7 @@ func TestRetryAfterIsWholeSecondsRoundedUp(t *testing.T) {
 		f := newFake()
 		f.decisions = []*pb.Decision{denied(wait)}
 		w := f.do("POST", "/v1/decisions", payment)
-		if got := w.Header().Get("Retry-After"); got != want || rest.Seconds(int64(wait)) != want {
+		if got := w.Header().Get("Retry-After"); got != want {
 			t.Errorf("%v: %q, want %q", wait, got, want)
 		}
 		var a struct {

@@ -15,9 +15,6 @@ func Routes() (out []string) {
 // Statuses is the HTTP status of each code.
 func Statuses() map[pb.Code]int { return statuses }
 
-// Seconds is a wait as Retry-After has it.
-func Seconds(ns int64) string { return seconds(ns) }
-
 // ReadDecision reads the body of a decision.
 func ReadDecision(body []byte) (*pb.DecideRequest, error) {
 	s, err := newScan(body)

@@ -1,0 +1,67 @@
+package grpclimit
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+)
+
+// stream is a limited stream, as its handler sees it. One goroutine receives and one
+// sends, as grpc.ServerStream has it.
+type stream struct {
+	grpc.ServerStream
+	limiter *limiter
+	method  string
+	pass    *pass
+	each    bool // messages are decided too
+
+	// Of the goroutine that receives, and after the handler of the interceptor.
+	message *pass // of the last message; nil: there is none
+	denied  error // what RecvMsg returns from now on; nil: nothing was denied
+}
+
+// Context is that of the call with its Decision; it ends with ErrPermitLost as its cause
+// if the permit is lost.
+func (s *stream) Context() context.Context { return s.pass.ctx }
+
+// SendMsg sends nothing any more when the permit is lost.
+func (s *stream) SendMsg(m any) error {
+	if err := s.pass.lost(); err != nil {
+		return err
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// RecvMsg receives a message that may be worked on. One that waits for the client does not
+// see that the permit was lost meanwhile before it has received something.
+func (s *stream) RecvMsg(m any) error {
+	if s.denied != nil {
+		return s.denied
+	}
+	if err := s.next(); err != nil {
+		s.denied = err
+		return err
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if err := s.pass.lost(); err != nil {
+		return err
+	}
+	if !s.each {
+		return nil
+	}
+	s.message, s.denied = s.limiter.admit(s.pass.ctx, Call{Method: s.method, Message: m, Stream: true}, s.SetTrailer)
+	return s.denied
+}
+
+// next ends the work on the last message, and says so if it lost its permit before.
+func (s *stream) next() error {
+	m := s.message
+	if m == nil {
+		return nil
+	}
+	s.message = nil
+	m.end()
+	return m.lost()
+}
