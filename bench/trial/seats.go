@@ -70,7 +70,7 @@ func told(o check.Op, held bool) check.Op {
 	case held:
 		o.Outcome = check.Admitted
 	case o.Kind == check.Release && o.Return-o.Call >= sentOnce:
-		o.Outcome, o.Return = check.Unknown, check.Forever
+		o.Outcome, o.Return, o.Code = check.Unknown, check.Forever, "outcome_unknown"
 	default:
 		o.Outcome = check.Denied
 	}
