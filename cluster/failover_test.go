@@ -106,7 +106,7 @@ func TestLostLeaderIsRememberedWithoutOne(t *testing.T) {
 		}
 		var x *hosted
 		for _, h := range other.hosts.all() {
-			if h.parsed.Group == uint32(other.control.State().SlotGroup[s.slot("t")]) {
+			if h.parsed.Group == other.control.State().SlotGroup[s.slot("t")] {
 				x = h
 			}
 		}

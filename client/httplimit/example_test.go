@@ -34,7 +34,7 @@ func Example() {
 	defer s.Close()
 	defer c.Close()
 	for range 3 {
-		r, err := http.NewRequest("POST", s.URL+"/v1/export", nil)
+		r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/export", nil)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func ExampleNew() {
 	h := limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fine") }))
 	for _, path := range []string{"/healthz", "/v1/items"} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		fmt.Print(w.Code, " ", w.Body)
 	}
 	// Output:

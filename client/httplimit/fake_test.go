@@ -109,7 +109,7 @@ func ask(d httplimit.Decider, r *http.Request, opts ...httplimit.Option) *httpte
 }
 
 func get(path string, headers ...string) *http.Request {
-	r := httptest.NewRequest("GET", path, nil)
+	r := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
