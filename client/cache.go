@@ -107,10 +107,11 @@ func (c *Client) saveCache(last bool) {
 	path := c.options.cache
 	changed := c.kept.digest != c.saved.digest || c.kept.cluster != c.saved.cluster
 	counted := c.kept.share.Clients != c.saved.share.Clients && (last || time.Since(c.savedAt) >= saveEvery)
-	if path == "" || c.kept.policies == nil || !changed && !counted {
+	if path == "" || c.kept.policies == nil || !changed && !counted || !last && time.Since(c.saveFailed) < saveEvery {
 		return
 	}
 	if err := writeCache(path, c.kept); err != nil {
+		c.saveFailed = time.Now()
 		c.options.logger.Warn("ringlimit: the policy cache is not written", "error", err)
 		return
 	}
@@ -138,14 +139,15 @@ func writeCache(path string, k kept) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDir(filepath.Dir(path))
+	syncDir(filepath.Dir(path))
+	return nil
 }
 
-// syncDir makes a rename last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
+// syncDir makes a rename last, where directories can be synced: elsewhere a crash of the
+// machine may bring the old file back, which is as good as the new one a moment before.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
 	}
-	return errors.Join(d.Sync(), d.Close())
 }

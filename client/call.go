@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 
 	"github.com/ringlimit/ringlimit/api/wire"
@@ -98,7 +99,9 @@ func (k *call) reset() bool {
 	if cap(body) > 4<<10 {
 		body = nil
 	}
-	*k = call{body: body, done: k.done}
+	principals := k.request.Principals
+	clear(principals)
+	*k = call{body: body, done: k.done, request: Request{Principals: principals[:0]}}
 	return true
 }
 
@@ -136,7 +139,8 @@ func (k *call) begin(r *Request, t *terms) error {
 	}
 	k.slot, k.group, k.expires, k.timed = -1, t.nowhere, t.expires, t.timed
 	if t.began != 0 {
-		k.request, k.began, k.due = *r, t.began, t.due
+		k.keep(r)
+		k.began, k.due = t.began, t.due
 	}
 	if t.table != nil {
 		if slot, ok := r.slot(t.table.hash, t.table.home); ok {
@@ -144,6 +148,14 @@ func (k *call) begin(r *Request, t *terms) error {
 		}
 	}
 	return nil
+}
+
+// keep copies a request: the clock may read it when its caller has gone on to another.
+func (k *call) keep(r *Request) {
+	principals := append(k.request.Principals[:0], r.Principals...)
+	k.request = *r
+	k.request.Principals = principals
+	k.request.Attributes, k.request.Costs = maps.Clone(r.Attributes), maps.Clone(r.Costs)
 }
 
 // numbered says whether a request gets a sequence: it has no id of its own, and needs one.

@@ -72,6 +72,7 @@ type Client struct {
 	meters         *meters
 	kept, saved    kept      // used by New and prepare only, as savedAt
 	savedAt        time.Time // zero: not yet
+	saveFailed     time.Time // when writing the file did; zero: never
 
 	mu       sync.Mutex // guards what follows, and what groups and calls say; taken before node.mu
 	view     view

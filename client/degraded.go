@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -58,9 +59,9 @@ func (c *Client) instead(k *call) (Decision, error) {
 		return Decision{}, k.err
 	}
 	now := time.Now()
-	lasted := time.Duration(0)
-	if why != becauseFull { // that is no outage, and nodes decide all modes but local
-		lasted = c.outageOf(k.group, now)
+	lasted := time.Duration(math.MaxInt64) // where there is no room, nodes decide open until it is over, and all modes but local
+	if why != becauseFull {
+		lasted = c.outageOf(k.group, c.outOfReach(k, why, rules.After(q)), now)
 	}
 	d := decisionOf(c.decider.Decide(rules, q, *c.share.Load(), lasted, now, now))
 	c.countDegraded(d.FailureMode, why)
@@ -91,15 +92,35 @@ func (k *call) whyInstead() (because, bool) {
 	return 0, false
 }
 
-// outageOf notes that a call of a group is decided here and returns for how long its
-// group has been out of reach.
-func (c *Client) outageOf(g *group, now time.Time) time.Duration {
+// outOfReach says whether a call that is decided here tells that its group is out of
+// reach: nothing came from there since it began, for as long as its policies wait. A
+// caller with less patience, and a cluster that is slow with one call among others, or
+// busy, are no outage.
+func (c *Client) outOfReach(k *call, why because, after time.Duration) bool {
+	if after == policy.AfterDeadline {
+		after = policy.DefaultAfter
+	}
+	switch why {
+	case becauseUnreached:
+		return true
+	case becauseOverdue, becauseDeadline:
+		return c.now()-k.began >= int64(after) && k.group.answered.Load() < k.began
+	}
+	return false
+}
+
+// outageOf returns for how long a group has been out of reach, of which a call that is
+// decided here is a sign or not.
+func (c *Client) outageOf(g *group, sign bool, now time.Time) time.Duration {
 	var since time.Time
 	if at := c.unreachedSince.Load(); at > 0 {
 		since = c.start.Add(time.Duration(at))
 	}
 	c.outageMu.Lock()
 	defer c.outageMu.Unlock()
+	if !sign {
+		return g.outage.SoFar(now)
+	}
 	g.failing.Store(true)
 	return g.outage.Lasted(since, now)
 }

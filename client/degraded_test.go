@@ -488,3 +488,46 @@ func TestManyCallersThroughAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// TestNoRoomIsNotOpenForEver: a node says that there is no room when its time for open is
+// over, and then what follows counts.
+func TestNoRoomIsNotOpenForEver(t *testing.T) {
+	const file = `
+policies:
+  - {id: open, match: {plan: open}, scope: [tenant], algorithm: fixed_window, amount: 2, window: 1h, on_unavailable: {mode: open, for: 30s}}
+`
+	outages(t, one, file, 1, func(t *testing.T, f *fakeCluster, c []*Client, m *counting) {
+		full := &fault.Error{Kind: fault.StoreFull, Message: "no room for another bucket", Mode: string(ModeLocal)}
+		f.nodes["a"].answer(refuse(full))
+		for i := range 3 {
+			d, _, err := decide(t, c[0], planned("open"))
+			if err != nil || d.FailureMode != ModeLocal || d.Allowed != (i < 2) {
+				t.Errorf("take %d: %+v, %v", i, d, err)
+			}
+		}
+	})
+}
+
+// TestSlowCallsAreNoOutage: a cluster that answers others meanwhile is in reach, and a
+// caller who waits for less than its policies do has no say.
+func TestSlowCallsAreNoOutage(t *testing.T) {
+	outages(t, one, modes, 1, func(t *testing.T, f *fakeCluster, c []*Client, m *counting) {
+		f.nodes["a"].answer(func(ctx context.Context, q *pb.StreamRequest) []*pb.Result {
+			if q.Requests[0].Subject.Plan == "open" {
+				time.Sleep(time.Second)
+			}
+			return allowAll(ctx, q)
+		})
+		for range 120 { // two minutes
+			go decide(t, c[0], planned("local"))
+			time.Sleep(time.Millisecond)
+			var others sync.WaitGroup
+			others.Go(func() { time.Sleep(5 * time.Millisecond); decide(t, c[0], planned("local")) })
+			d, _, err := decide(t, c[0], planned("open"))
+			if others.Wait(); err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}

@@ -92,7 +92,7 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 		err = fmt.Errorf("%d results for %d requests", a.Len, len(m.calls))
 	}
 	ends := ends{seqs: m.ended[:0]}
-	decided := false
+	decided, heard := false, false
 	for i, k := range m.calls {
 		var r *pb.Result
 		if err == nil {
@@ -110,10 +110,14 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 		default:
 			c.tooLate(k, r.Decision.Allowed)
 		}
+		heard = heard || r.GetDecision() != nil
 	}
 	ends.tell()
 	c.acks.end(ends.seqs...)
 	m.ended = ends.seqs
+	if heard {
+		m.lane.group.answered.Store(c.now())
+	}
 	if decided && m.lane.group.failing.Load() {
 		c.answeredAgain(m.lane.group)
 	}

@@ -14,12 +14,13 @@ type group struct {
 	id      uint32
 	nowhere bool
 
-	lane    atomic.Pointer[lane] // where its takes go; nil: ask Client.place
-	epoch   atomic.Uint32
-	term    atomic.Uint64   // of the leader, the highest seen
-	failing atomic.Bool     // calls of it are decided here, and it has not answered since
-	outage  fallback.Outage // guarded by Client.outageMu
-	down    atomic.Bool     // the last answer was that it cannot decide now
+	lane     atomic.Pointer[lane] // where its takes go; nil: ask Client.place
+	epoch    atomic.Uint32
+	term     atomic.Uint64   // of the leader, the highest seen
+	failing  atomic.Bool     // calls of it are decided here, and it has not answered since
+	outage   fallback.Outage // guarded by Client.outageMu
+	answered atomic.Int64    // client time of its newest decision, also of a call that was given up
+	down     atomic.Bool     // the last answer was that it cannot decide now
 
 	// Guarded by Client.mu.
 	leader string // gRPC address; empty: not known

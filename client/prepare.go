@@ -87,6 +87,9 @@ func (c *Client) prepareOnce() bool {
 		if err != nil {
 			continue // a node of an older build, or one that has just gone
 		}
+		if !c.sameCluster(r.GetClusterId()) {
+			continue // it has the address of a node that is gone, and policies of its own
+		}
 		if best == nil || r.GetVersion() > best.GetVersion() {
 			best, from = r, n
 		}
@@ -109,6 +112,13 @@ func (c *Client) prepareOnce() bool {
 		}
 	}
 	return true
+}
+
+// sameCluster says whether a cluster is the one that this client asks, as far as it knows.
+func (c *Client) sameCluster(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.view.cluster == "" || c.view.cluster == id
 }
 
 // prepareFrom chooses whom to ask.

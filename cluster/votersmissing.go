@@ -22,9 +22,12 @@ func (n *Node) votersMissing(s *control.State) string {
 		if node.Removed || node.Draining || node.Retired {
 			continue
 		}
-		stay++
-		if servers[controlID(node.Name, node.Directory)] {
+		switch voter := servers[controlID(node.Name, node.Directory)]; {
+		case voter:
 			voters = append(voters, node.Name)
+			stay++
+		case n.answers(node):
+			stay++ // one that does not answer cannot be given a vote, and the others do not wait for it
 		}
 	}
 	want := oddVoters(s.Voters, stay)

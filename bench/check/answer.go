@@ -86,6 +86,21 @@ func Failed(o Op, err error) Op {
 	return o
 }
 
+// Held is a renewal or release with its answer. That nothing was held says little of a
+// release of which a second copy was perhaps sent: the first may have freed the permit.
+// once is the longest that a call takes whose only copy was answered.
+func Held(o Op, held bool, once time.Duration) Op {
+	switch {
+	case held:
+		o.Outcome = Admitted
+	case o.Kind == Release && o.Return-o.Call >= once:
+		o.Outcome, o.Return, o.Code = Unknown, Forever, "outcome_unknown"
+	default:
+		o.Outcome = Denied
+	}
+	return o
+}
+
 // failed is one for each bucket, in order of their names.
 func failed(o Op, err error, names Names) []Op {
 	o = Failed(o, err)

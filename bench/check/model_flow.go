@@ -48,9 +48,9 @@ func (f *flow) widen(taken, given uint64) {
 }
 
 // become changes the limit at some time since the last answer. What a token bucket
-// holds is then known only to be no more than either rate could bring, unless it was
-// full and is so again; of a leaky one the backlog stays, whatever the burst.
-func (f *flow) become(l Limit, now int64, largest uint64) {
+// holds is then known only to be no more than the old rate and gained tokens could bring,
+// unless it was full and is so again; of a leaky one the backlog stays, whatever the burst.
+func (f *flow) become(l Limit, now int64, largest uint64, gained *big.Int) {
 	old, fresh := f.clone().(*flow), newFlow(l, now)
 	old.advance(now)
 	fresh.level.low.SetInt64(0)
@@ -59,9 +59,7 @@ func (f *flow) become(l Limit, now int64, largest uint64) {
 		fresh.owe(largest)
 	case old.level.high.Cmp(old.full) < 0:
 		most := ceil(old.level.high, old.unit)
-		if now > f.now {
-			most.Add(most, ceil(times(l.Amount, now-f.now), fresh.unit))
-		}
+		most.Add(most, gained)
 		fresh.level.atMost(most.Mul(most, fresh.unit))
 	}
 	*f = *fresh

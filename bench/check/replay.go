@@ -114,7 +114,7 @@ func (r *replay) prepare(o *Op) {
 	case r.begins != nil:
 		r.begin(l, o)
 	case l != r.limit:
-		r.change(l, now)
+		r.change(l, o)
 	}
 	if r.unclear = r.unclear || r.model == nil; r.unclear {
 		return

@@ -40,13 +40,14 @@ func (r *replay) begin(l Limit, o *Op) {
 // and here only bounded: where the algorithm or the windows change, not even that. An
 // absent bucket has nothing to carry over: it was used up at the birth, and what it has
 // gained since then is reckoned by the limit of the moment.
-func (r *replay) change(l Limit, now int64) {
+func (r *replay) change(l Limit, o *Op) {
 	f, flows := r.model.(*flow)
+	now := int64(o.Witness.SlotTime)
 	same := l.Algorithm == r.limit.Algorithm
 	r.limit = l
 	switch {
 	case same && flows:
-		f.become(l, now, r.s.largest(r.name))
+		f.become(l, now, r.s.largest(r.name), r.gained(o.Version, now-f.now))
 		if gained := times(l.Amount, now); r.absent && gained.Cmp(f.level.high) > 0 {
 			f.level.high.Set(gained)
 			f.level.clamp(f.least, f.full)
@@ -54,6 +55,21 @@ func (r *replay) change(l Limit, now int64) {
 	default:
 		r.anew(now)
 	}
+}
+
+// gained is how many tokens the fastest of the versions that came since the last answer,
+// up to v, brings in d ns: some may have come and gone without an answer.
+func (r *replay) gained(v uint64, d int64) *big.Int {
+	most := new(big.Int)
+	for version, l := range r.s.Changed[r.name] {
+		if version > v || r.last != nil && version <= r.last.Version {
+			continue
+		}
+		if n := ceil(times(l.Amount, max(d, 0)), big.NewInt(l.Window)); n.Cmp(most) > 0 {
+			most = n
+		}
+	}
+	return most
 }
 
 // anew begins with a bucket of which nothing is known but its limit.

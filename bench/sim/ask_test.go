@@ -87,6 +87,10 @@ func (k *work) hold(c int, r *rand.Rand) {
 	k.later(c, q, d.PermitID, check.Release)
 }
 
+// pauseBetweenCopies is less than a client waits before it sends a call again whose first
+// copy a node may have done.
+const pauseBetweenCopies = 10 * time.Millisecond
+
 // later renews or releases a permit.
 func (k *work) later(c int, q client.Request, permit string, kind check.Kind) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*attempt)
@@ -100,13 +104,10 @@ func (k *work) later(c int, q client.Request, permit string, kind check.Kind) {
 		held, err = k.clients[c].Release(ctx, q, permit)
 	}
 	o.Return = k.w.now()
-	switch {
-	case err != nil:
+	if err != nil {
 		o = check.Failed(o, err)
-	case held:
-		o.Outcome = check.Admitted
-	default:
-		o.Outcome = check.Denied
+	} else {
+		o = check.Held(o, held, 2*k.w.plan.far[c]+pauseBetweenCopies)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -37,20 +37,26 @@ func (k *work) change(r *rand.Rand) {
 	k.w.trace.note("policy change by %s: %v, %v", x.name, put, err)
 }
 
-// learn reads every version that the changing policy has had.
+// learn reads every version that the changing policy has had, from the nodes that know:
+// one whose disk was full may be behind for a while.
 func (k *work) learn() error {
 	if !slices.Contains(k.w.plan.works, "changed") {
 		return nil
 	}
-	names := k.w.running()
-	if len(names) == 0 {
+	var known []*pb.PolicyVersion
+	for _, name := range k.w.running() {
+		h, err := k.w.node(name).Policies().History(context.Background(), &pb.PolicyHistoryRequest{Id: "changed"})
+		if err != nil {
+			return err
+		}
+		if len(h.GetVersions()) > len(known) {
+			known = h.GetVersions()
+		}
+	}
+	if len(known) == 0 {
 		return errors.New("no node runs")
 	}
-	h, err := k.w.node(names[0]).Policies().History(context.Background(), &pb.PolicyHistoryRequest{Id: "changed"})
-	if err != nil {
-		return err
-	}
-	for _, v := range h.GetVersions() {
+	for _, v := range known {
 		var l struct{ Amount, Burst uint64 }
 		if err := json.Unmarshal(v.GetPolicyJson(), &l); err != nil {
 			return err

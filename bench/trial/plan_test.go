@@ -163,7 +163,7 @@ func TestAReleaseMayMeetItsOwnCopy(t *testing.T) {
 		{check.Release, 1500 * time.Millisecond, true, check.Admitted},
 		{check.Renew, 1500 * time.Millisecond, false, check.Denied},
 	} {
-		if o := told(check.Op{Kind: c.kind, Call: time.Second, Return: time.Second + c.took}, c.held); o.Outcome != c.want || (o.Code != "") != (c.want == check.Unknown) {
+		if o := check.Held(check.Op{Kind: c.kind, Call: time.Second, Return: time.Second + c.took}, c.held, sentOnce); o.Outcome != c.want || (o.Code != "") != (c.want == check.Unknown) {
 			t.Errorf("%v after %v, held %v: outcome %v, code %q", c.kind, c.took, c.held, o.Outcome, o.Code)
 		}
 	}

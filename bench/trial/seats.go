@@ -54,7 +54,7 @@ func (c *caller) permit(ctx context.Context, kind check.Kind, permit string) {
 	if err != nil {
 		o = check.Failed(o, err)
 	} else {
-		o = told(o, held)
+		o = check.Held(o, held, sentOnce)
 	}
 	c.note([]check.Op{o}, q)
 }
@@ -62,17 +62,3 @@ func (c *caller) permit(ctx context.Context, kind check.Kind, permit string) {
 // sentOnce is what a call took at most that the client sent once: before it sends a
 // copy of one that a node may have done, it waits for longer.
 const sentOnce = 10 * time.Millisecond
-
-// told is a renewal or release with its answer. That nothing was held says little of
-// a release that was perhaps sent twice: it may itself have freed the permit.
-func told(o check.Op, held bool) check.Op {
-	switch {
-	case held:
-		o.Outcome = check.Admitted
-	case o.Kind == check.Release && o.Return-o.Call >= sentOnce:
-		o.Outcome, o.Return, o.Code = check.Unknown, check.Forever, "outcome_unknown"
-	default:
-		o.Outcome = check.Denied
-	}
-	return o
-}

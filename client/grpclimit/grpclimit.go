@@ -31,7 +31,9 @@
 // status. Clients of gRPC with a retry policy heed the trailer by themselves, if their
 // policy names RESOURCE_EXHAUSTED.
 //
-// A leaky bucket's delay is waited before the handler runs. The permits of concurrency
+// A leaky bucket's delay is waited before the handler runs: a call that cannot wait is
+// refused, though its turn is taken, so a burst should drain within the shortest deadline.
+// The permits of concurrency
 // limits are held while it runs: renewed at half of their time, and released when it has
 // returned or panicked. The answer waits for that for at most 50 ms, so that a caller who
 // has it finds the permit free; the release itself is tried for 2 s, or until the Client
@@ -93,7 +95,7 @@ func StreamServer(d Decider, opts ...Option) grpc.StreamServerInterceptor {
 		}
 		defer p.end()
 		limited := &stream{ServerStream: s, limiter: l, method: info.FullMethod, pass: p, each: l.perMessage && info.IsClientStream}
-		defer func() { _ = limited.next() }() // too late to tell
+		defer limited.end()
 		return p.result(handler(server, limited))
 	}
 }

@@ -2,6 +2,7 @@ package grpclimit
 
 import (
 	"context"
+	"sync"
 
 	"google.golang.org/grpc"
 )
@@ -15,9 +16,11 @@ type stream struct {
 	pass    *pass
 	each    bool // messages are decided too
 
-	// Of the goroutine that receives, and after the handler of the interceptor.
-	message *pass // of the last message; nil: there is none
-	denied  error // what RecvMsg returns from now on; nil: nothing was denied
+	denied error // what RecvMsg returns from now on; nil: nothing was denied. Of the goroutine that receives
+
+	mu      sync.Mutex // guards the rest; held for a moment
+	message *pass      // of the last message; nil: there is none
+	ended   bool       // the handler has returned, perhaps before a goroutine of its own that receives
 }
 
 // Context is that of the call with its Decision; it ends with ErrPermitLost as its cause
@@ -51,17 +54,41 @@ func (s *stream) RecvMsg(m any) error {
 	if !s.each {
 		return nil
 	}
-	s.message, s.denied = s.limiter.admit(s.pass.ctx, Call{Method: s.method, Message: m, Stream: true}, s.SetTrailer)
+	p, err := s.limiter.admit(s.pass.ctx, Call{Method: s.method, Message: m, Stream: true}, s.SetTrailer)
+	if err != nil {
+		s.denied = err
+		return err
+	}
+	s.mu.Lock()
+	ended := s.ended
+	if !ended {
+		s.message = p
+	}
+	s.mu.Unlock()
+	if ended {
+		p.end()
+		s.denied = gone(context.Canceled)
+	}
 	return s.denied
+}
+
+// end ends the work on messages: what is admitted from now on is given back at once.
+func (s *stream) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	_ = s.next() // too late to tell
 }
 
 // next ends the work on the last message, and says so if it lost its permit before.
 func (s *stream) next() error {
+	s.mu.Lock()
 	m := s.message
+	s.message = nil
+	s.mu.Unlock()
 	if m == nil {
 		return nil
 	}
-	s.message = nil
 	m.end()
 	return m.lost()
 }

@@ -26,7 +26,9 @@
 // and OnDeny. A request whose client has gone while it was waiting gets a bare 503,
 // which nobody reads.
 //
-// A leaky bucket's delay is waited for, within the request's context. A permit of a
+// A leaky bucket's delay is waited for, within the request's context: one that cannot wait
+// is refused, though its turn is taken, so a burst should drain within the shortest
+// deadline. A permit of a
 // concurrency limit is held until the handler returns or panics, or the connection it
 // hijacked is closed, and is renewed meanwhile.
 package httplimit

@@ -93,7 +93,7 @@ func (r *Replica) HandOver(ctx context.Context) error {
 		if _, leading := r.lead.current(); !leading {
 			return nil
 		}
-		if v := r.fsm.view.load(); v.confAt != 0 && len(v.servers.voters) == 1 {
+		if r.alone() {
 			return fault.New(fault.Unavailable, "the group has no other voter")
 		}
 		if to := r.heir(true); to != "" {

@@ -84,7 +84,8 @@ func (r *Replica) shortenTo(ctx context.Context, keep uint64) {
 
 // watchStall acts when this replica leads and heartbeats but does not commit, or
 // when it does not get on with applying: it hands leadership over, then reports
-// itself broken, then gives up. It counts looks rather than time, so that a
+// itself broken, then gives up; the only voter waits, since what it holds nobody else
+// does, and whoever came in its place would have it from nobody. It counts looks rather than time, so that a
 // process that was paused does not find itself stalled when it goes on.
 func (r *Replica) watchStall(ctx context.Context, w *watchdog) {
 	at := [2]int64{r.inflight.begun.Load(), r.fsm.busy.Load()}
@@ -102,7 +103,7 @@ func (r *Replica) watchStall(ctx context.Context, w *watchdog) {
 		r.logger.Error("the commit path is stalled", "for", w.stalled)
 		r.dropLeadership(ctx)
 	}
-	if w.stage == 1 && w.stalled >= t.Stall+t.Broken {
+	if w.stage == 1 && w.stalled >= t.Stall+t.Broken && !r.alone() {
 		w.stage = 2
 		r.inflight.abandon(r.gather, "the replica cannot commit")
 		r.cfg.Broken(fmt.Errorf("replica %s has not committed or applied for %v", r.cfg.ID, w.stalled))
@@ -111,6 +112,12 @@ func (r *Replica) watchStall(ctx context.Context, w *watchdog) {
 		w.stage = 3
 		r.cfg.Fatal(fmt.Errorf("replica %s has been stalled for %v and was not replaced", r.cfg.ID, w.stalled))
 	}
+}
+
+// alone says whether the group has no other voter.
+func (r *Replica) alone() bool {
+	v := r.fsm.view.load()
+	return v.confAt != 0 && len(v.servers.voters) == 1
 }
 
 // dropLeadership hands leadership to whoever is in reach, beside the driver,

@@ -73,6 +73,30 @@ func TestLeaderThatCannotApplyHandsOver(t *testing.T) {
 	})
 }
 
+// TestTheOnlyReplicaWaits: what it holds is nowhere else, so it is not replaced, and goes
+// on when it can.
+func TestTheOnlyReplicaWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(1, nil)
+		l := w.holdAll()
+		time.Sleep(time.Second)
+		release := l.hang()
+		q := ask(1, oneOff(10), 1, 1, 1)
+		if _, _, err := take(l, q, 2*time.Second); err == nil {
+			t.Error("it answers though it hangs")
+		}
+		time.Sleep(time.Minute)
+		if b, f := l.reports(); b+f > 0 {
+			t.Errorf("it is reported broken %d times, given up %d times", b, f)
+		}
+		release()
+		time.Sleep(time.Second)
+		if code, err := w.decide(q, 5*time.Second); err != nil || code != bucket.Repeated && code != bucket.Admitted {
+			t.Errorf("then %v, %v", code, err)
+		}
+	})
+}
+
 func TestLeaderThatCannotReplicateHandsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)

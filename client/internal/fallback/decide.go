@@ -117,7 +117,7 @@ func charge(asks []asked, limits []Limit, now time.Time) {
 	for _, a := range asks {
 		l := &limits[a.at]
 		if l.Allowed && a.cost > 0 {
-			_ = a.local.limiter.AllowN(now, int(a.cost)) // it was seen to be there
+			a.local.limiter.ReserveN(now, int(a.cost)) // takes it also where rounding leaves a little less
 			describe(l, a.local, now)
 		}
 	}

@@ -116,6 +116,29 @@ func TestRetryAfterIsKept(t *testing.T) {
 	}
 }
 
+// TestASlowShareAdmitsNoMoreThanItHas: where a token takes hours, what rounding leaves is
+// the work of many requests, and each that is admitted takes.
+func TestASlowShareAdmitsNoMoreThanItHas(t *testing.T) {
+	r := rules(t, "policies:\n  - {id: p, scope: [tenant], algorithm: token_bucket, amount: 1, window: 720h}")
+	d := NewDecider()
+	ask := func(at time.Duration) bool {
+		now := start.Add(at)
+		return d.Decide(r, tenant("acme", 1), Share{}, 0, now, now).Allowed
+	}
+	if !ask(0) {
+		t.Fatal("a full bucket denies")
+	}
+	admitted := 0
+	for at := 720*time.Hour - 5*time.Second; at < 720*time.Hour+time.Second; at += 10 * time.Millisecond {
+		if ask(at) {
+			admitted++
+		}
+	}
+	if admitted != 1 {
+		t.Errorf("%d admitted around the moment of one token", admitted)
+	}
+}
+
 func TestModesOverTime(t *testing.T) {
 	r := rules(t, `
 policies:

@@ -26,5 +26,14 @@ func (o *Outage) Lasted(since, now time.Time) time.Duration {
 	return now.Sub(o.began)
 }
 
+// SoFar is for how long the cluster has been out of reach, as far as was noted; it notes
+// nothing.
+func (o *Outage) SoFar(now time.Time) time.Duration {
+	if o.began.IsZero() || o.over && now.Sub(o.last) > calm {
+		return 0
+	}
+	return now.Sub(o.began)
+}
+
 // Answered notes that the cluster has decided a request.
 func (o *Outage) Answered() { o.over = true }
