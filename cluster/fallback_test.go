@@ -187,7 +187,11 @@ func (s *sim) wantCounted(n int) {
 		if err != nil || r.Clients != 0 || r.Digest == 0 || r.ClusterId == "" || r.Version != 1 {
 			s.t.Errorf("%s: %v, %v", name, r, err)
 		}
-		if got := len(x.fallbacks.census.callers); got != n {
+		c := &x.fallbacks.census
+		c.mu.Lock()
+		got := len(c.callers)
+		c.mu.Unlock()
+		if got != n {
 			s.t.Errorf("%s counts %d clients, want %d", name, got, n)
 		}
 	}

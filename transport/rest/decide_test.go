@@ -281,8 +281,8 @@ func TestTimesAreBounded(t *testing.T) {
 		if header != "" {
 			headers = []string{"X-Timeout-Ms: " + header}
 		}
-		if f.do("POST", "/v1/decisions", payment, headers...); f.waited > want || f.waited < want-200*time.Millisecond {
-			t.Errorf("%q: %v, want %v", header, f.waited, want)
+		if f.do("POST", "/v1/decisions", payment, headers...); time.Duration(f.waited.Load()) > want || time.Duration(f.waited.Load()) < want-200*time.Millisecond {
+			t.Errorf("%q: %v, want %v", header, time.Duration(f.waited.Load()), want)
 		}
 	}
 	for _, bad := range []string{"0", "-1", "10001", "1.5", "1s", "99999999999999999999"} {
@@ -291,8 +291,8 @@ func TestTimesAreBounded(t *testing.T) {
 		}
 	}
 	f := newFake()
-	if f.do("GET", "/v1/cluster", "", "X-Timeout-Ms: 30000"); f.waited < 29*time.Second {
-		t.Errorf("waited %v", f.waited)
+	if f.do("GET", "/v1/cluster", "", "X-Timeout-Ms: 30000"); time.Duration(f.waited.Load()) < 29*time.Second {
+		t.Errorf("waited %v", time.Duration(f.waited.Load()))
 	}
 }
 

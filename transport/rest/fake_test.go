@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,8 +34,8 @@ type fake struct {
 
 	asked    []*pb.DecideRequest
 	bad      []wire.Bad
-	waited   time.Duration // the time that the last call had
-	changed  string        // what the last change was told: body, version, author
+	waited   atomic.Int64 // the time that the last call had, in ns
+	changed  string       // what the last change was told: body, version, author
 	override policy.Override
 	hold     chan struct{} // not nil: List waits for it
 	panics   bool
@@ -45,7 +46,7 @@ func (f *fake) note(ctx context.Context) error {
 		panic("boom")
 	}
 	end, _ := ctx.Deadline()
-	f.waited = time.Until(end)
+	f.waited.Store(int64(time.Until(end)))
 	return f.err
 }
 
