@@ -17,8 +17,8 @@ import (
 const (
 	standAfter   = 200 * time.Millisecond // from one candidate in line to the next: more than settled and what digests are late by
 	standEvery   = time.Second            // at most one election a second in a group, and …
-	standBackoff = 30 * time.Second       // … at most so far apart when they come one after another
-	vigilCalm    = time.Minute            // without an election the back-off begins anew
+	standBackoff = 30 * time.Second       // … at most so far apart when one after the other brings no lasting leader
+	lastingReign = 3 * time.Second        // a leader that was followed for so long without a break was one; a flapping link is never up for longer
 	settled      = 2 * digestEvery        // a log that has not grown for so long is known to the other voters
 )
 
@@ -26,8 +26,8 @@ const (
 type vigil struct {
 	leader string    // that raft knew last
 	agreed time.Time // when its loss was agreed on; zero: it is not
-	stood  time.Time // last election called here
-	wait   time.Duration
+	calm   time.Time // since when a leader is followed without a break, or is this replica; zero: none is
+	backoff
 
 	own   candidate   // the own log, as seen last
 	line  []candidate // the line, as seen last; nil: not agreed
@@ -38,6 +38,10 @@ type vigil struct {
 func (n *Node) watchLeaders() {
 	for _, x := range n.hosts.all() {
 		st := x.replica.Status()
+		if st.Leading {
+			x.vigil.follow(true, time.Now())
+			continue
+		}
 		if x.replica.CanStand() && x.vigil.due(n, &st, x, time.Now()) && x.raft.StandForElection() {
 			n.log.Info("leader is lost to a majority: standing for election", "group", x.parsed.Group, "lost", x.vigil.leader)
 		}
@@ -55,6 +59,7 @@ func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
 	// Without a leader somebody stands, and has not won yet: it may lack entries. That may
 	// be known here before the loss is.
 	line := n.standing(st, v.leader, x, now)
+	v.follow(st.Leader != "" && line == nil, now)
 	if line == nil {
 		v.agreed, v.line = time.Time{}, nil
 		return false
@@ -76,17 +81,41 @@ func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
 	if now.Before(v.agreed.Add(wait)) {
 		return false
 	}
-	switch calm := now.Sub(v.stood); {
-	case v.stood.IsZero() || calm > vigilCalm:
-		v.wait = standEvery
-	case calm < v.wait:
-		return false
-	default:
-		v.wait = min(2*v.wait, standBackoff)
+	return v.may(now)
+}
+
+// follow takes down whether there is a leader. After a lasting one elections are no
+// longer held back by those before it.
+func (v *vigil) follow(led bool, now time.Time) {
+	switch {
+	case led && v.calm.IsZero():
+		v.calm = now
+	case !led && !v.calm.IsZero():
+		if now.Sub(v.calm) >= lastingReign {
+			v.reset()
+		}
+		v.calm = time.Time{}
 	}
-	v.stood = now
+}
+
+// backoff keeps the elections that one replica calls apart: the longer, the more of
+// them in a row brought no lasting leader.
+type backoff struct {
+	stood time.Time     // when the last one was called
+	wait  time.Duration // from that one to the next
+}
+
+// may says whether an election may be called now, and counts it if so.
+func (b *backoff) may(now time.Time) bool {
+	if now.Sub(b.stood) < b.wait {
+		return false
+	}
+	b.stood, b.wait = now, min(max(standEvery, 2*b.wait), standBackoff)
 	return true
 }
+
+// reset forgets how many there were: the last is further back than standEvery.
+func (b *backoff) reset() { b.wait = 0 }
 
 // candidate is a voter that has lost the leader too.
 type candidate struct {

@@ -88,7 +88,7 @@ func TestStoppedAndCutOffLeadersAreReplacedSoon(t *testing.T) {
 			s.net.HealAll()
 			s.net.Thaw(victim)
 			s.healthy(time.Minute)
-			time.Sleep(vigilCalm) // the back-off of elections ends
+			time.Sleep(lastingReign) // the back-off of elections ends
 		}
 	})
 }
@@ -123,6 +123,48 @@ func TestLostLeaderIsRememberedWithoutOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestElectionsBackOffUntilALeaderLasts: what wins its elections may stand again a second
+// after the last, however often, if the leader lasted; else each waits twice as long.
+func TestElectionsBackOffUntilALeaderLasts(t *testing.T) {
+	now := time.Unix(0, 0)
+	var v vigil
+	stand := func(reign time.Duration) (after time.Duration) {
+		v.follow(true, now)
+		now = now.Add(reign)
+		v.follow(false, now)
+		begun := now
+		for !v.may(now) {
+			now = now.Add(10 * time.Millisecond)
+		}
+		return now.Sub(begun)
+	}
+	for range 10 {
+		if after := stand(lastingReign); after != 0 {
+			t.Fatalf("it waits %s after a leader that lasted", after)
+		}
+	}
+	short := lastingReign - 10*time.Millisecond
+	var waits []time.Duration
+	for range 8 {
+		waits = append(waits, stand(short)+short)
+	}
+	for i, got := range waits {
+		if want := max(short, min(standEvery<<i, standBackoff)); got != want {
+			t.Errorf("election %d came %s after the one before, not %s", i, got, want)
+		}
+	}
+	if after := stand(lastingReign); after != 0 {
+		t.Errorf("it waits %s after a leader that lasted at last", after)
+	}
+	stood := now
+	for !v.may(now) { // nobody wins
+		now = now.Add(10 * time.Millisecond)
+	}
+	if now.Sub(stood) != standEvery {
+		t.Errorf("the next election came after %s", now.Sub(stood))
+	}
 }
 
 func TestLeaderThatOneFollowerAloneCannotReachIsLeftAlone(t *testing.T) {

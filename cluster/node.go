@@ -53,6 +53,7 @@ type Node struct {
 	draining    atomic.Bool          // it was told to stop: not ready, but it serves while it hands over
 	stopping    atomic.Bool          // it hands leadership over: it takes none, and no duties
 	ready       readiness
+	lag         controlLag
 	metrics     *metrics
 	routing     routingCache
 	chunks      pace // of slots that leave this node

@@ -16,8 +16,9 @@ func (n *Node) watchLoop(ctx context.Context) error {
 	var calm time.Time // until then this node does not trust its own sense of silence
 	for {
 		n.hearSelf()
-		n.ready.observe(n)
 		now := time.Now()
+		n.observeControlLag(now)
+		n.ready.observe(n)
 		if now.Sub(last) > 2*digestEvery {
 			// This process itself was not run: what it missed says nothing about others.
 			calm = now.Add(5 * digestEvery)
