@@ -21,11 +21,12 @@ type batch struct {
 	pointers  []*pb.Result
 	results   []pb.Result
 	decisions []pb.Decision
-	forwarded bool // by another node: what this one does not lead is refused
+	from      origin
+	begun     int64 // Node.since
 }
 
-func newBatch(n int, forwarded bool) *batch {
-	b := &batch{forwarded: forwarded, pointers: make([]*pb.Result, n), results: make([]pb.Result, n), decisions: make([]pb.Decision, n)}
+func newBatch(n int, from origin, now int64) *batch {
+	b := &batch{from: from, begun: now, pointers: make([]*pb.Result, n), results: make([]pb.Result, n), decisions: make([]pb.Decision, n)}
 	for i := range b.results {
 		b.pointers[i] = &b.results[i]
 	}
@@ -58,10 +59,28 @@ var codeErrors = map[bucket.Code]error{
 // groups go on to those; requests matched by policies older than the group's are
 // matched again, and those for slots that it does not hold wait for who does.
 func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, epoch uint32) {
-	o := &p.outcome
-	var stale, away []int
-	var slots []uint16
 	var spreading sync.WaitGroup
+	stale, away, slots := n.answerHere(ctx, v, p, b, m, epoch, &spreading)
+	n.learned(v, p, b)
+	if len(away) > 0 {
+		spreading.Go(func() {
+			defer n.contain(away, b)
+			n.decideElsewhere(ctx, v, b, m, away, slots)
+		})
+	}
+	if len(stale) > 0 {
+		n.matchAgain(ctx, v, b, m, stale)
+	}
+	spreading.Wait()
+}
+
+// answerHere answers what needs nobody else. It begins to ask others, in spreading, and
+// returns the positions of what must be decided anew: by newer policies, or where the
+// slots are.
+func (n *Node) answerHere(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, epoch uint32, spreading *sync.WaitGroup) (stale, away []int, slots []uint16) {
+	n.turns.begin()
+	defer n.turns.end()
+	o := &p.outcome
 	for k, i := range p.at {
 		item := &o.Results.Items[k]
 		if item.Code == bucket.PolicyStale {
@@ -100,16 +119,7 @@ func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.Str
 		b.results[i].Decision = d
 		n.metrics.count(d)
 	}
-	if len(away) > 0 {
-		spreading.Go(func() {
-			defer n.contain(away, b)
-			n.decideElsewhere(ctx, v, b, m, away, slots)
-		})
-	}
-	if len(stale) > 0 {
-		n.matchAgain(ctx, v, b, m, stale)
-	}
-	spreading.Wait()
+	return stale, away, slots
 }
 
 // answerSpread asks the other slots of request k, which its home admitted, and
@@ -168,7 +178,7 @@ func (n *Node) matchAgain(ctx context.Context, v *view, b *batch, m *pb.StreamRe
 	for _, i := range at {
 		again.Requests = append(again.Requests, m.Requests[i])
 	}
-	for k, r := range n.decide(ctx, again, b.forwarded) {
+	for k, r := range n.decide(ctx, again, b.from.again()) {
 		b.pointers[at[k]] = r
 	}
 }

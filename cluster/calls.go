@@ -35,7 +35,7 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 	}
 	switch method {
 	case methodTake:
-		return n.handleTake(ctx, body)
+		return n.handleTake(ctx, from.Node, body)
 	case methodGroup:
 		return n.handleGroup(ctx, body)
 	case methodAdopt:

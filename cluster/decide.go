@@ -14,21 +14,22 @@ import (
 	"github.com/ringlimit/ringlimit/cluster/group"
 	"github.com/ringlimit/ringlimit/decision"
 	"github.com/ringlimit/ringlimit/policy"
+	"github.com/ringlimit/ringlimit/transport"
 )
 
 // Decide answers every request of m, in order: here, where this node leads the
 // group, else through the node that does.
 func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
-	return n.decide(ctx, m, false)
+	return n.decide(ctx, m, origin{source: transport.Source(ctx)})
 }
 
 // decide sorts the requests of a message by the group that decides them.
 // forwarded messages are never forwarded again.
-func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, forwarded bool) []*pb.Result {
+func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, from origin) []*pb.Result {
 	n.metrics.takes.Add(float64(len(m.Requests)))
-	b := newBatch(len(m.Requests), forwarded)
+	b := newBatch(len(m.Requests), from, n.since())
 	v := n.view.Load()
-	if n.stopping.Load() && forwarded || !v.placed() {
+	if n.stopping.Load() && from.forwarded || !v.placed() {
 		err := fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)
 		if v.placed() {
 			err = fault.New(fault.Unavailable, "node %s is stopping", n.self.name)
@@ -41,13 +42,25 @@ func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, forwarded bool) 
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.reset()
+	s.seats.begin(ctx, b.begun, from)
+	defer s.seats.leave()
+	n.prepareAll(v, s, b, m)
+	n.decideGroups(ctx, v, s, b, m)
+	return b.pointers
+}
+
+// prepareAll does what can be done before anything must be waited for.
+func (n *Node) prepareAll(v *view, s *scratch, b *batch, m *pb.StreamRequest) {
+	if len(m.Requests) > 0 && s.seats.first(v, s.subject(m.Requests[0]), len(m.Requests)) {
+		n.turns.begin() // refusing needs none
+		defer n.turns.end()
+	}
 	for i, r := range m.Requests {
 		if err := n.prepare(v, s, b, m, i, r); err != nil {
 			b.fail(i, err)
 		}
 	}
-	n.decideGroups(ctx, v, s, b, m)
-	return b.pointers
+	s.seats.leaveFree()
 }
 
 // scratch holds what one message needs on its way to its groups. It is pooled.
@@ -61,6 +74,7 @@ type scratch struct {
 	parts      []part // one per group that the message touches
 	used       int
 	session    struct{ id, key uint64 } // hashed last
+	seats      seats
 }
 
 // part is the requests of a message that one group decides.
@@ -104,6 +118,10 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 		return err
 	}
 	at := v.index.Home(req)
+	if at.OK && !s.seats.has(v, v.state.SlotGroup[at.Slot], len(m.Requests)-i) {
+		b.refuse(i)
+		return nil
+	}
 	first := len(s.hits)
 	s.hits = v.index.MatchIn(at, req, s.hits)
 	hits := s.hits[first:len(s.hits):len(s.hits)]
@@ -123,7 +141,12 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	if id.Kind == bucket.NoID && near < len(hits) {
 		id = temporaryID(v.index.Content(req))
 	}
-	p := s.part(v.state.SlotGroup[home])
+	groupID := v.state.SlotGroup[home]
+	if !s.seats.take(v, groupID, len(m.Requests)-i) {
+		b.refuse(i)
+		return nil
+	}
+	p := s.part(groupID)
 	firstTake := len(s.takes)
 	for _, h := range hits[:near] {
 		s.takes = append(s.takes, decision.Take(&h))
@@ -237,7 +260,7 @@ func (n *Node) decideGroups(ctx context.Context, v *view, s *scratch, b *batch, 
 
 func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest) {
 	replica := v.replicas[p.group]
-	if replica != nil && (b.forwarded || replica.Serving()) {
+	if replica != nil && (b.from.forwarded || replica.Serving()) {
 		if at, slots := p.setAside(v, replica); len(at) > 0 {
 			var wait sync.WaitGroup
 			defer wait.Wait()
@@ -255,6 +278,10 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 			g, _ := v.state.Group(p.group)
 			n.answer(ctx, v, p, b, m, g.Epoch)
 			return
+		case errors.Is(err, fault.Busy):
+			v.queues[p.group].Full(len(p.at))
+			p.fail(b, err)
+			return
 		case errors.Is(err, group.ErrTooBig) && len(p.at) > 1:
 			// The callers were only gathered: what no entry can carry at once goes in two.
 			for _, half := range p.halves() {
@@ -266,7 +293,7 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 			return
 		}
 	}
-	if b.forwarded {
+	if b.from.forwarded {
 		p.fail(b, fault.Leader(n.hint(v, p.group)))
 		return
 	}

@@ -50,14 +50,14 @@ func (n *Node) decideElsewhere(ctx context.Context, v *view, b *batch, m *pb.Str
 	switch {
 	case m.GetId() != 0: // of a stream, here or at the node that forwarded it
 		longest = streamWait
-	case b.forwarded: // the node that forwarded it can wait longer, and holds no handler here
+	case b.from.forwarded: // the node that forwarded it can wait longer, and holds no handler here
 		longest = remoteWait
 	}
 	wait, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	begun := time.Now()
 	n.metrics.elsewhere.Add(float64(len(at)))
-	err := n.awaitHolder(wait, v, slots, b.forwarded)
+	err := n.awaitHolder(wait, v, slots, b.from.forwarded)
 	n.metrics.moves.waits.Observe(time.Since(begun).Seconds())
 	if err != nil {
 		for _, i := range at {
@@ -69,7 +69,7 @@ func (n *Node) decideElsewhere(ctx context.Context, v *view, b *batch, m *pb.Str
 	for _, i := range at {
 		again.Requests = append(again.Requests, older(m.Requests[i], time.Since(begun)))
 	}
-	for k, r := range n.decide(ctx, again, b.forwarded) {
+	for k, r := range n.decide(ctx, again, b.from.again()) {
 		b.pointers[at[k]] = r
 	}
 }

@@ -31,6 +31,7 @@ func (n *Node) forward(ctx context.Context, v *view, p *part, b *batch, m *pb.St
 		p.fail(b, err)
 		return
 	}
+	n.learnedFrom(v, p, b, results)
 	var away []int
 	var slots []uint16
 	for k, i := range p.at {
@@ -83,12 +84,12 @@ func (n *Node) callTake(ctx context.Context, node string, m *pb.StreamRequest) (
 
 // handleTake decides takes that another node forwarded; what this node does not
 // lead is refused with the leader it knows.
-func (n *Node) handleTake(ctx context.Context, body []byte) ([]byte, error) {
+func (n *Node) handleTake(ctx context.Context, from string, body []byte) ([]byte, error) {
 	m := new(pb.StreamRequest)
 	if err := proto.Unmarshal(body, m); err != nil {
 		return nil, fault.New(fault.InvalidArgument, "%v", err)
 	}
-	return proto.Marshal(&pb.StreamResponse{Id: m.Id, Results: n.decide(ctx, m, true)})
+	return proto.Marshal(&pb.StreamResponse{Id: m.Id, Results: n.decide(ctx, m, origin{source: from, forwarded: true})})
 }
 
 // hint is the leader of a group as this node knows it, nil if it knows none.

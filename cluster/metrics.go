@@ -33,7 +33,7 @@ type metrics struct {
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
-		takes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_takes_total", Help: "Requests that reached this node, forwarded ones included."}),
+		takes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_takes_total", Help: "Requests that reached this node, forwarded ones included; not those refused before they were read."}),
 		forwarded: prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_forwarded_total", Help: "Requests this node passed on to the leader of their group."}),
 		noMatch:   prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_no_policy_total", Help: "Requests to which no policy applied."}),
 	}
@@ -41,7 +41,7 @@ func newMetrics(n *Node) *metrics {
 	m.elsewhere = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_slot_waits_total", Help: "Requests that waited on this node because their slot was on its way to another group."})
 	m.epochs = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_new_epochs_total", Help: "Groups made anew because a majority of their replicas was lost for good, since this process started."})
 	m.busy = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "ringlimit_busy_seconds", Help: "From reading a message of callers to answering that some of it met a full node or group.",
+		Name: "ringlimit_busy_seconds", Help: "From reading a message of callers to answering that all or some of it was refused, because as much waits as can be decided in time.",
 		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
 	})
 	m.salvaged, m.moves = newSalvaged(), newMoveMetrics()
@@ -60,7 +60,7 @@ func newMetrics(n *Node) *metrics {
 	}
 	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.busy, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &placementCollector{n})
+		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &queueCollector{n}, &placementCollector{n})
 	return m
 }
 
@@ -104,7 +104,7 @@ var counters = []struct {
 	{perGroup("denied_uncommitted_total", "Requests denied from the leader's applied state."), func(m *group.Metrics) uint64 { return m.DeniedUncommitted.Load() }},
 	{perGroup("repeated_total", "Copies of admitted requests, answered again and not charged."), func(m *group.Metrics) uint64 { return m.Repeated.Load() }},
 	{perGroup("refused_total", "Requests judged but refused: too old, not held, full."), func(m *group.Metrics) uint64 { return m.Refused.Load() }},
-	{perGroup("busy_total", "Requests refused because the batch being gathered was full."), func(m *group.Metrics) uint64 { return m.Busy.Load() }},
+	{perGroup("busy_total", "Messages refused because the batch being gathered was full; their requests are in ringlimit_queue_refused_total too."), func(m *group.Metrics) uint64 { return m.Busy.Load() }},
 	{perGroup("expired_total", "Requests dropped before they were proposed."), func(m *group.Metrics) uint64 { return m.Expired.Load() }},
 	{perGroup("outcome_unknown_total", "Requests whose outcome this node could not learn."), func(m *group.Metrics) uint64 { return m.OutcomeUnknown.Load() }},
 	{perGroup("entries_total", "Log entries this replica proposed that committed."), func(m *group.Metrics) uint64 { return m.Entries.Load() }},

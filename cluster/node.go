@@ -56,6 +56,7 @@ type Node struct {
 	lag         controlLag
 	metrics     *metrics
 	routing     routingCache
+	turns       turns
 	chunks      pace // of slots that leave this node
 	arrivals    pace // of slots that come to it
 	checkpoints *checkpoints
@@ -106,7 +107,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.ready.born = time.Now()
 	n.chunks.rate, n.arrivals.rate = cfg.MoveRate, cfg.MoveRate
 	n.leaderSeen = time.Now()
-	n.checkpoints, n.shelf = newCheckpoints(n), newShelf(n)
+	n.checkpoints, n.shelf, n.turns = newCheckpoints(n), newShelf(n), newTurns()
 	n.metrics = newMetrics(n)
 	n.hosts = newHosts(n)
 	defer func() {

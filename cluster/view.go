@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/ringlimit/ringlimit/cluster/group"
+	"github.com/ringlimit/ringlimit/cluster/intake"
 	"github.com/ringlimit/ringlimit/control"
 	"github.com/ringlimit/ringlimit/policy"
 )
@@ -15,13 +16,14 @@ type view struct {
 	index    *policy.Index
 	replicas map[uint32]*group.Replica // of the current epoch only
 	onTheWay map[uint16]bool           // slots of open moves
+	queues   map[uint32]*intake.Queue  // what waits for each group; they outlive the view
 }
 
 // refreshView makes a new view when the control state or the replicas changed.
 func (n *Node) refreshView() {
 	s := n.control.State()
 	old := n.view.Load()
-	v := &view{state: s, replicas: make(map[uint32]*group.Replica), onTheWay: onTheWay(s)}
+	v := &view{state: s, replicas: make(map[uint32]*group.Replica), onTheWay: onTheWay(s), queues: queues(old, s)}
 	for _, x := range n.hosts.all() {
 		if g, ok := s.Group(x.parsed.Group); ok && g.Epoch == x.parsed.Epoch && member(g, x.parsed.Serial) {
 			v.replicas[g.ID] = x.replica
@@ -47,6 +49,21 @@ func (n *Node) refreshView() {
 	if old == nil || reroutes(old.state, s) {
 		n.routing.changed()
 	}
+}
+
+// queues are those of the view before, and one for each group that is new.
+func queues(old *view, s *control.State) map[uint32]*intake.Queue {
+	list := make(map[uint32]*intake.Queue, len(s.Groups))
+	for i := range s.Groups {
+		id := s.Groups[i].ID
+		if old != nil {
+			list[id] = old.queues[id]
+		}
+		if list[id] == nil {
+			list[id] = intake.New(maxWaiting)
+		}
+	}
+	return list
 }
 
 // compile makes the index of the agreed policies, from the last one if there is one.

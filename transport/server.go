@@ -29,7 +29,12 @@ type Backend interface {
 	// callee's until it returns, no longer; strings in it may be kept, but hold
 	// on to the whole message. The results are the server's from then on. A
 	// decision of one policy may leave Limits out.
+	// Its caller is Source(ctx).
 	Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result
+	// Room says how many of the requests of a message are worth reading, from the
+	// first on: the others are answered BUSY. source is who asks, first what it asks
+	// first, which is not checked yet, left how long it will wait. It must cost little.
+	Room(source any, first *pb.DecideRequest, requests int, left time.Duration) int
 	// Routing returns the newest routing, never nil. It is shared: nobody changes it.
 	Routing() *pb.Routing
 	// RoutingChanged returns a channel that is closed at the next change. Who

@@ -48,6 +48,10 @@ func (q *quick) Decide(_ context.Context, m *pb.StreamRequest) []*pb.Result {
 	return results
 }
 
+func (q *quick) Room(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) int {
+	return requests
+}
+
 func (q *quick) Routing() *pb.Routing            { return q.routing }
 func (q *quick) Policies() transport.Policies    { return new(policies) }
 func (q *quick) RoutingChanged() <-chan struct{} { return q.never }

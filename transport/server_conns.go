@@ -16,6 +16,15 @@ type conns struct {
 	open map[string]net.Conn
 }
 
+// Source is the connection that a call or a stream of ctx came by, to be compared;
+// nil if there is none.
+func Source(ctx context.Context) any {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr
+	}
+	return nil
+}
+
 // Serve is grpc's, over connections that can be cut.
 func (s *Server) Serve(l net.Listener) error { return s.Server.Serve(&tracked{l, &s.conns}) }
 

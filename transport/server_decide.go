@@ -14,20 +14,29 @@ import (
 // requestsPool keeps decoded messages, which are large and short-lived.
 var requestsPool = sync.Pool{New: func() any { return new(wire.Requests) }}
 
-// decide answers all requests of q, bad ones with what is wrong with them. It
-// never fails, and it waits no longer than the message allows.
-func (s *Server) decide(ctx context.Context, q *wire.Requests) []*pb.Result {
+// timeout is how long a caller waits who says this, 0 for nothing.
+func (s *Server) timeout(ns uint64) time.Duration {
+	if ns > 0 && ns < uint64(s.options.Timeout) {
+		return time.Duration(ns)
+	}
+	return s.options.Timeout
+}
+
+// decide answers all requests of q, which was read at that time of clock, bad ones
+// with what is wrong with them. It never fails, and it waits no longer than the
+// message allows.
+func (s *Server) decide(ctx context.Context, q *wire.Requests, read int64) []*pb.Result {
 	if s.isStopping() {
 		return failAll(q.Len(), fault.New(fault.Unavailable, "node is stopping"))
 	}
 	if len(q.Message.Requests) == 0 {
 		return merge(nil, q.Bad)
 	}
-	timeout := s.options.Timeout
-	if t := q.Message.TimeoutNs; t > 0 && t < uint64(timeout) {
-		timeout = time.Duration(t)
+	left := s.timeout(q.Message.TimeoutNs) - time.Duration(s.clock()-read)
+	if left <= 0 {
+		return failAll(q.Len(), errLate)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	results := s.ask(ctx, &q.Message)
 	if len(q.Bad) > 0 {
@@ -35,6 +44,8 @@ func (s *Server) decide(ctx context.Context, q *wire.Requests) []*pb.Result {
 	}
 	return results
 }
+
+var errLate = fault.New(fault.Deadline, "before the request was looked at; nothing was charged")
 
 // ask calls the backend and holds it to its contract. If it panics, or answers
 // another number of requests, they may have been charged by then.

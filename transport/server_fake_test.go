@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,6 +26,7 @@ type backend struct {
 
 	decide func(ctx context.Context, m *pb.StreamRequest) []*pb.Result
 	status func() (*pb.StatusResponse, error)
+	room   func(requests int) int // nil: for all
 
 	mu      sync.Mutex
 	routing *pb.Routing
@@ -80,6 +82,13 @@ func refuse(err error) func(context.Context, *pb.StreamRequest) []*pb.Result {
 
 func (b *backend) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
 	return b.decide(ctx, m)
+}
+
+func (b *backend) Room(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) int {
+	if b.room == nil {
+		return requests
+	}
+	return b.room(requests)
 }
 
 func (b *backend) Routing() *pb.Routing {

@@ -42,7 +42,8 @@ type stream struct {
 // asked is a message that was read at a time of the server's clock.
 type asked struct {
 	*wire.Requests
-	read int64
+	read    int64
+	refused bool // some of it is: what is Unread
 }
 
 var (
@@ -50,11 +51,20 @@ var (
 	errFailed   = fault.New(fault.OutcomeUnknown, "the node failed on this stream")
 	errSlow     = fault.New(fault.OutcomeUnknown, "the stream's answers were not taken")
 	errLoaded   = fault.New(fault.Busy, "%d requests are being decided on this node", maxDeciding)
+	noRoom      = fault.ToProto(fault.New(fault.Busy, "as many requests wait already as can be decided in time"))
 )
 
-// maxDeciding bounds the requests that a server holds at once, of all streams: a
-// decoded one takes some hundreds of bytes.
-const maxDeciding = 256 << 10
+const (
+	// maxDeciding bounds the requests that a server holds decoded at once, of all
+	// streams: with about a KB each some 64 MB. How many may wait the backend says,
+	// which is less; this is for those on their way there, and for slots on the move.
+	maxDeciding = 64 << 10
+	// refusedPause is how long a stream is not read on of which something was refused.
+	// Its caller's next messages wait in its connection, at its own cost, and a caller
+	// that asks again at once, whatever it is told, costs no more than so many refusals
+	// a second. It is half of what a refusal may take.
+	refusedPause = 5 * time.Millisecond
+)
 
 // reserve makes room for n requests to be decided; false: there is none.
 func (s *Server) reserve(n int) bool {
@@ -113,9 +123,10 @@ func (t *stream) read(ctx context.Context) {
 	defer close(t.jobs)
 	defer t.contain()
 	var in wire.Raw
+	source := Source(ctx)
 	workers := 0
 	for {
-		q, err := t.next(&in)
+		q, err := t.next(&in, source)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -124,28 +135,52 @@ func (t *stream) read(ctx context.Context) {
 			return
 		}
 		t.begin()
-		if !t.server.reserve(q.Len()) {
-			t.answer(q, failAll(q.Len(), errLoaded))
-			continue
-		}
-		select {
-		case t.jobs <- q:
-		default:
-			if workers == t.server.options.Inflight {
-				n := q.Len()
-				t.answer(q, failAll(n, fault.New(fault.Busy, "%d messages in flight on this stream", workers)))
-				t.server.free(n)
-				continue
-			}
-			workers++
-			t.work.Add(1)
-			t.server.streams.Go(func() { t.decide(ctx, q) })
+		t.hand(ctx, q, &workers)
+		if q.refused {
+			rest(ctx, refusedPause)
 		}
 	}
 }
 
-// next reads one message.
-func (t *stream) next(in *wire.Raw) (q asked, err error) {
+// hand gives a message to a worker, or answers it if there is nothing to decide or
+// nobody to do it. workers is the reader's count of them.
+func (t *stream) hand(ctx context.Context, q asked, workers *int) {
+	n := q.Len()
+	switch {
+	case n == 0 && q.refused:
+		t.answer(q, nil)
+		return
+	case !t.server.reserve(n):
+		t.answer(q, failAll(n, errLoaded))
+		return
+	}
+	select {
+	case t.jobs <- q:
+		return
+	default:
+	}
+	if *workers == t.server.options.Inflight {
+		t.answer(q, failAll(n, fault.New(fault.Busy, "%d messages in flight on this stream", *workers)))
+		t.server.free(n)
+		return
+	}
+	*workers++
+	t.work.Add(1)
+	t.server.streams.Go(func() { t.decide(ctx, q) })
+}
+
+// rest waits, no longer than ctx.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// next reads one message, and decodes no more of it than will be decided.
+func (t *stream) next(in *wire.Raw, source any) (q asked, err error) {
 	if err := t.grpc.RecvMsg(in); err != nil {
 		return q, err
 	}
@@ -154,11 +189,19 @@ func (t *stream) next(in *wire.Raw) (q asked, err error) {
 		return q, err
 	}
 	q.Requests = requestsPool.Get().(*wire.Requests)
-	if err := q.Stream(in.B); err != nil {
+	if err := q.Stream(in.B, 1); err != nil {
 		return q, err
 	}
 	if q.Message.Id == 0 {
 		return q, fault.Field("id", "must not be 0")
+	}
+	all := q.Len() + q.Unread
+	room := all
+	if len(q.Message.Requests) > 0 {
+		room = t.server.backend.Room(source, q.Message.Requests[0], all, t.server.timeout(q.Message.TimeoutNs))
+	}
+	if q.refused = room < all; room != q.Len() {
+		return q, q.Stream(in.B, room)
 	}
 	return q, nil
 }
@@ -175,7 +218,7 @@ func (t *stream) decide(ctx context.Context, q asked) {
 // one decides and answers one message.
 func (t *stream) one(ctx context.Context, q asked) {
 	defer t.server.free(q.Len())
-	t.answer(q, t.server.decide(ctx, q.Requests))
+	t.answer(q, t.server.decide(ctx, q.Requests, q.read))
 }
 
 // contain, deferred, makes a panic the end of the stream instead of the process.
@@ -201,9 +244,9 @@ func (t *stream) answer(q asked, results []*pb.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed.Load() {
-		t.out.B = wire.AppendResponse(t.out.B[:0], q.Message.Id, results)
+		t.out.B = wire.AppendRefused(wire.AppendResponse(t.out.B[:0], q.Message.Id, results), q.Unread, noRoom)
 		now := t.server.clock()
-		if anyBusy(results) {
+		if q.refused || anyBusy(results) {
 			t.server.options.Busy(time.Duration(now - q.read))
 		}
 		t.sending.Store(now)

@@ -37,7 +37,7 @@ func TestDecodingABatchAllocatesItsStringsAtOnce(t *testing.T) {
 	data := marshal(t, askedBatch())
 	var r Requests
 	n := testing.AllocsPerRun(100, func() {
-		if err := r.Stream(data); err != nil || r.Len() != perMessage {
+		if err := r.Stream(data, MaxRequests); err != nil || r.Len() != perMessage {
 			t.Fatal(err, r.Len())
 		}
 	})

@@ -24,6 +24,8 @@ type Requests struct {
 	Message pb.StreamRequest
 	// Bad are the others, by index. Together they are the requests of the message.
 	Bad []Bad
+	// Unread is how many requests at the end of the message were only counted.
+	Unread int
 
 	source     source
 	requests   slab[pb.DecideRequest]
@@ -41,7 +43,7 @@ type Bad struct {
 	Err   error
 }
 
-// Len is the number of requests, bad ones too.
+// Len is the number of requests that were read, bad ones too.
 func (r *Requests) Len() int { return len(r.Message.Requests) + len(r.Bad) }
 
 // Decide decodes a DecideRequest as a message of one request. An error is about
@@ -57,23 +59,24 @@ func (r *Requests) Decide(b []byte) error {
 }
 
 // Batch decodes a DecideBatchRequest. An error is about the message as a whole.
-func (r *Requests) Batch(b []byte) error { return r.message(b, 1) }
+func (r *Requests) Batch(b []byte) error { return r.message(b, 1, MaxRequests) }
 
-// Stream decodes a StreamRequest. An error is about the message as a whole.
-func (r *Requests) Stream(b []byte) error { return r.message(b, 5) }
+// Stream decodes a StreamRequest, of its requests the first ones, at most so many; the
+// others are Unread, and cost next to nothing. An error is about the message as a whole.
+func (r *Requests) Stream(b []byte, most int) error { return r.message(b, 5, most) }
 
 // message decodes a StreamRequest, or, if requests is 1, a DecideBatchRequest.
-func (r *Requests) message(b []byte, requests protowire.Number) error {
+func (r *Requests) message(b []byte, requests protowire.Number, most int) error {
 	r.reset()
 	m := &r.Message
-	s := r.source.read(b, true)
+	s := r.source.read(b, most > 1)
 	index := 0
 	for s.more() {
 		num, typ, err := s.next()
 		switch {
 		case err != nil:
 		case num == requests && typ == protowire.BytesType:
-			err = r.element(&s, index)
+			err = r.element(&s, index, most)
 			index++
 		case requests == 1:
 			err = s.skip(num, typ)
@@ -99,13 +102,20 @@ func (r *Requests) message(b []byte, requests protowire.Number) error {
 }
 
 // element decodes one request of a message; if it is bad, only it suffers.
-func (r *Requests) element(s *span, index int) error {
+func (r *Requests) element(s *span, index, most int) error {
 	in, err := s.sub()
 	if err != nil {
 		return err
 	}
 	if index == MaxRequests {
 		return invalid("requests", "must be at most %d", MaxRequests)
+	}
+	if index >= most {
+		r.Unread++
+		return nil
+	}
+	if most == 1 {
+		r.source.all = string(r.source.b[:in.end]) // not all of what is not read
 	}
 	q, err := r.decide(in)
 	if err != nil {
@@ -158,6 +168,7 @@ func (r *Requests) reset() {
 	r.Message = pb.StreamRequest{Requests: requests}
 	r.source = source{}
 	clear(r.Bad)
+	r.Unread = 0
 	r.Bad = r.Bad[:0]
 	r.requests.reset(2 * MaxRequests)
 	r.subjects.reset(2 * MaxRequests)

@@ -41,7 +41,7 @@ func TestRequestsAreReadAsProtobufDoes(t *testing.T) {
 	}
 	var r Requests
 	for range 3 { // memory is reused
-		if err := r.Stream(marshal(t, m)); err != nil {
+		if err := r.Stream(marshal(t, m), MaxRequests); err != nil {
 			t.Fatal(err)
 		}
 		if !proto.Equal(&r.Message, m) || len(r.Bad) != 0 || r.Len() != 3 {
@@ -56,10 +56,43 @@ func TestRequestsAreReadAsProtobufDoes(t *testing.T) {
 	}
 }
 
+func TestOnlySoManyRequestsAreRead(t *testing.T) {
+	m := &pb.StreamRequest{Id: 300, Session: 7, TimeoutNs: 2e9, Requests: []*pb.DecideRequest{full(), full(), full(), full()}}
+	var r Requests
+	for most := range 6 {
+		if err := r.Stream(marshal(t, m), most); err != nil {
+			t.Fatal(err)
+		}
+		want := proto.CloneOf(m)
+		want.Requests = want.Requests[:min(most, 4)]
+		if !proto.Equal(&r.Message, want) || r.Unread != 4-len(want.Requests) {
+			t.Errorf("at most %d: got %v, %d unread", most, &r.Message, r.Unread)
+		}
+	}
+}
+
+func TestRefusalsAreResultsLikeOthers(t *testing.T) {
+	results := []*pb.Result{{Decision: &pb.Decision{Allowed: true}}}
+	e := fault.ToProto(fault.New(fault.Busy, "full"))
+	for n := range 3 {
+		var got pb.StreamResponse
+		if err := proto.Unmarshal(AppendRefused(AppendResponse(nil, 7, results), n, e), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := &pb.StreamResponse{Id: 7, Results: results}
+		for range n {
+			want.Results = append(want.Results, &pb.Result{Error: e})
+		}
+		if !proto.Equal(&got, want) {
+			t.Errorf("%d refused: got %v", n, &got)
+		}
+	}
+}
+
 func TestSentTakesTheSessionOfTheMessage(t *testing.T) {
 	m := &pb.StreamRequest{Session: 7, Requests: []*pb.DecideRequest{{Sent: &pb.Sent{Sequence: 1}}, {Sent: &pb.Sent{Sequence: 2, Session: 7}}, {}}}
 	var r Requests
-	if err := r.Stream(marshal(t, m)); err != nil || len(r.Bad) != 0 {
+	if err := r.Stream(marshal(t, m), MaxRequests); err != nil || len(r.Bad) != 0 {
 		t.Fatal(err, r.Bad)
 	}
 	for _, q := range r.Message.Requests[:2] {
@@ -119,7 +152,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 			b = AppendString(b, 5, string(q))
 		}
 		var r Requests
-		if err := r.Stream(b); err != nil {
+		if err := r.Stream(b, MaxRequests); err != nil {
 			t.Errorf("%q: %v", c.bytes, err)
 			continue
 		}
@@ -140,10 +173,10 @@ func TestBadRequestsAreNamed(t *testing.T) {
 
 func TestTooManyRequestsAreRefusedEarly(t *testing.T) {
 	var r Requests
-	if err := r.Stream([]byte(strings.Repeat("\x2a\x00", MaxRequests))); err != nil || r.Len() != MaxRequests {
+	if err := r.Stream([]byte(strings.Repeat("\x2a\x00", MaxRequests)), MaxRequests); err != nil || r.Len() != MaxRequests {
 		t.Errorf("%d requests: %v", r.Len(), err)
 	}
-	err := r.Stream([]byte(strings.Repeat("\x2a\x00", MaxMessage/2)))
+	err := r.Stream([]byte(strings.Repeat("\x2a\x00", MaxMessage/2)), MaxRequests)
 	if !errors.Is(err, fault.InvalidArgument) || err.Error() != "requests: must be at most 1000" || r.Len() > MaxRequests {
 		t.Errorf("%d requests: %v", r.Len(), err)
 	}
@@ -156,7 +189,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte("\x2a\x02\x1a\x00\x2a\x06\x0a\x00\x0a\x02\x12\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r Requests
-		err := r.Stream(b)
+		err := r.Stream(b, MaxRequests)
 		var want pb.StreamRequest
 		perr := proto.Unmarshal(b, &want)
 		if perr != nil {
@@ -258,7 +291,7 @@ func BenchmarkRequests(b *testing.B) {
 		b.ReportAllocs()
 		var r Requests
 		for b.Loop() {
-			if err := r.Stream(data); err != nil {
+			if err := r.Stream(data, MaxRequests); err != nil {
 				b.Fatal(err)
 			}
 		}

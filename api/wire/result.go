@@ -12,6 +12,23 @@ func AppendResponse(dst []byte, id uint64, results []*pb.Result) []byte {
 	return appendResults(AppendUint(dst, 1, id), 2, results)
 }
 
+// AppendRefused appends n results with the same error to a StreamResponse that has no
+// routing.
+func AppendRefused(dst []byte, n int, e *pb.Error) []byte {
+	if n <= 0 {
+		return dst
+	}
+	one := len(dst)
+	dst, outer := Open(dst, 2)
+	dst, inner := Open(dst, 2)
+	dst = Close(Close(appendError(dst, e), inner), outer)
+	end := len(dst)
+	for range n - 1 {
+		dst = append(dst, dst[one:end]...)
+	}
+	return dst
+}
+
 // AppendBatchResponse appends a DecideBatchResponse.
 func AppendBatchResponse(dst []byte, results []*pb.Result) []byte {
 	return appendResults(dst, 1, results)

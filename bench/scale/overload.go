@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringlimit/ringlimit/bench/fleet"
@@ -19,6 +20,7 @@ const (
 	aimGoodput  = 0.8  // of the peak
 	aimBusy     = 0.01 // s, from reading a message to refusing it
 	aimRecovery = 10   // s, until p99 is at most twice what it was
+	aimQuiet    = 0.01 // of the requests of a caller who has no part in it
 	overBy      = 3
 )
 
@@ -156,19 +158,39 @@ func (o *overload) flood(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	highest := o.watchResident(ctx)
-	x, err := o.load(ctx, o.target, o.even(overBy, o.bench.length(20*time.Second)), "overload")
-	height := highest()
+	electedBefore, err := o.sum(ctx, "ringlimit_group_elections_total")
 	if err != nil {
 		return err
 	}
+	highest := o.watchResident(ctx)
+	length := o.bench.length(20 * time.Second)
+	quiet := o.beside(ctx, length)
+	x, err := o.load(ctx, o.target, o.even(overBy, length), "overload")
+	height := highest()
+	if err != nil {
+		return errors.Join(err, quiet())
+	}
 	o.row("overload", &x)
+	if err := quiet(); err != nil {
+		return err
+	}
+	elected, err := o.sum(ctx, "ringlimit_group_elections_total")
+	if err != nil {
+		return err
+	}
 	after, err := o.resident()
 	if err != nil {
 		return err
 	}
 	for i, n := range o.Nodes {
-		o.r.row("node "+n.Name, Figure{"RSS before MB", before[i] / 1e6}, Figure{"highest MB", height[i] / 1e6}, Figure{"after MB", after[i] / 1e6})
+		log, err := n.Metric(ctx, "ringlimit_group_log_bytes")
+		if err != nil {
+			return err
+		}
+		o.r.row(
+			"node "+n.Name, Figure{"RSS before MB", before[i] / 1e6}, Figure{"highest MB", height[i] / 1e6}, Figure{"after MB", after[i] / 1e6},
+			Figure{"raft logs MB", log / 1e6},
+		)
 	}
 	refused, err := o.refusals(ctx)
 	if err != nil {
@@ -188,7 +210,57 @@ func (o *overload) flood(ctx context.Context) error {
 	}
 	o.r.atLeast("goodput in overload, of the peak", x.Rate/o.peak, aimGoodput)
 	o.r.atLeast("refusals within 10 ms of reading the message, share", refused.Within(aimBusy), 0.99)
+	o.r.atMost("changes of leader in overload", elected-electedBefore, 0)
 	return nil
+}
+
+// sum adds up a metric of all nodes.
+func (o *overload) sum(ctx context.Context, name string) (sum float64, err error) {
+	for _, n := range o.Nodes {
+		v, err := n.Metric(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// quietRate is how often a caller asks beside an overload that has no part in it.
+const quietRate = 50
+
+// beside lets such a caller ask, with a client of its own; end waits for it and says
+// what it got.
+func (o *overload) beside(ctx context.Context, d time.Duration) (end func() error) {
+	var x load.Report
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		var c *client.Client
+		if c, err = o.dial(overLimit); err != nil {
+			return
+		}
+		defer c.Close()
+		x, err = load.Against(ctx, load.Cluster(c, uniform(overKeys, 0, 0)), load.Config{
+			Duration: d, Rate: quietRate, Batch: 1, Timeout: overLimit, Keys: 1, Concurrency: 2 * quietRate,
+		})
+	})
+	return func() error {
+		asking.Wait()
+		if err != nil {
+			return fmt.Errorf("the caller beside the overload: %w", err)
+		}
+		failed := float64(x.Errors) / float64(max(1, x.Requests))
+		o.r.row(
+			"a quiet caller beside it", Figure{"asked/s", float64(x.Requests) / x.Seconds}, Figure{"errors %", 100 * failed},
+			Figure{"p50 ms", float64(x.P50) / 1e3}, Figure{"p99 ms", float64(x.P99) / 1e3},
+		)
+		if x.Errors > 0 {
+			o.r.note("first error of the quiet caller: %s", x.Error)
+		}
+		o.r.atMost("requests of a quiet caller that failed beside the overload, share", failed, aimQuiet)
+		return nil
+	}
 }
 
 // refusals is how long all nodes have taken to refuse so far.

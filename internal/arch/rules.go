@@ -63,6 +63,10 @@ var Directions = []Direction{
 		Why: "one replica of one group must run in a test without a node, a ring or a policy around it",
 	},
 	{
+		Of:  "cluster/intake",
+		Why: "what is refused under load follows from times and numbers alone, so that a test can play any load in no time",
+	},
+	{
 		Of:  "cluster",
 		May: []string{"transport", "control", "ring", "policy", "decision", "bucket", "api", "internal"},
 		Why: "the node is where all parts meet; nothing but the binary and the benches may stand above it",
