@@ -19,8 +19,9 @@ import (
 
 // Decide answers every request of m, in order: here, where this node leads the
 // group, else through the node that does.
-func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
-	return n.decide(ctx, m, origin{source: transport.Source(ctx)})
+func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest, seats transport.Seats) []*pb.Result {
+	e, _ := seats.(*entered)
+	return n.decide(ctx, m, origin{source: transport.Source(ctx), entered: e})
 }
 
 // decide sorts the requests of a message by the group that decides them.
@@ -28,6 +29,9 @@ func (n *Node) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
 func (n *Node) decide(ctx context.Context, m *pb.StreamRequest, from origin) []*pb.Result {
 	n.metrics.takes.Add(float64(len(m.Requests)))
 	b := newBatch(len(m.Requests), from, n.since())
+	if from.entered != nil {
+		b.begun = from.entered.at
+	}
 	v := n.view.Load()
 	if n.stopping.Load() && from.forwarded || !v.placed() {
 		err := fault.New(fault.NotReady, "node %s knows no placement yet", n.self.name)

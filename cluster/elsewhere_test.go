@@ -38,7 +38,7 @@ func TestMovingSlotHoldsUpNoOther(t *testing.T) {
 		})
 		m := &pb.StreamRequest{Id: 7, Requests: []*pb.DecideRequest{request("t", "year"), request(other, "year")}}
 		begun := time.Now()
-		results := x.Decide(t.Context(), m)
+		results := x.Decide(t.Context(), m, nil)
 		took := time.Since(begun)
 		if results[1].GetDecision() == nil || fault.FromProto(results[0].GetError()) == nil || results[0].GetError().GetCode() != pb.Code_CODE_NOT_HELD {
 			t.Errorf("%v", results)
@@ -47,7 +47,7 @@ func TestMovingSlotHoldsUpNoOther(t *testing.T) {
 			t.Errorf("the message took %v", took)
 		}
 		m.Id = 0 // a call of its own waits
-		results = x.Decide(t.Context(), m)
+		results = x.Decide(t.Context(), m, nil)
 		if results[0].GetDecision() == nil || results[1].GetDecision() == nil {
 			t.Errorf("%v", results)
 		}

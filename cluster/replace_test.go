@@ -189,7 +189,7 @@ func TestMessageThatNoEntryCanCarryIsDecidedInPieces(t *testing.T) {
 			r.Sent = &pb.Sent{Session: 7, Sequence: uint64(i + 1), Attempt: 1}
 			m.Requests = append(m.Requests, r)
 		}
-		for i, r := range s.any().Decide(t.Context(), m) {
+		for i, r := range s.any().Decide(t.Context(), m, nil) {
 			if !r.GetDecision().GetAllowed() {
 				t.Fatalf("request %d: %v", i, r.GetError())
 			}

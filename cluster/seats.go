@@ -11,6 +11,7 @@ import (
 	"github.com/ringlimit/ringlimit/bucket"
 	"github.com/ringlimit/ringlimit/cluster/intake"
 	"github.com/ringlimit/ringlimit/policy"
+	"github.com/ringlimit/ringlimit/transport"
 )
 
 // A node that is asked for more than it can decide refuses before it does any work:
@@ -28,13 +29,26 @@ type origin struct {
 	source    any  // the connection or the node that sent it
 	forwarded bool // by another node: what this one does not lead is refused
 	seated    bool // its requests have seats: they are decided anew
+	entered   *entered
 }
 
 // again is the origin of requests that are decided anew.
 func (o origin) again() origin {
-	o.seated = true
+	o.seated, o.entered = true, nil
 	return o
 }
+
+// entered is the seats of a message that was let in before all of it was read. They
+// are whoever's that let it in, who gives them back; it may use them.
+type entered struct {
+	queue  *intake.Queue
+	source any
+	n      int
+	at     int64 // Node.since
+}
+
+// Leave gives back what is left of the seats.
+func (e *entered) Leave() { e.queue.Leave(e.source, e.n) }
 
 // seats are what one message has of the queues of its groups.
 type seats struct {
@@ -46,9 +60,9 @@ type seats struct {
 
 // row is the seats in the queue of one group.
 type row struct {
-	group       uint32
 	queue       *intake.Queue
 	taken, used int
+	of          *entered // whose seats they are; nil: the message's own
 }
 
 // since is the time since the node was opened, in ns.
@@ -59,19 +73,21 @@ func (s *seats) begin(ctx context.Context, now int64, from origin) {
 	if d, ok := ctx.Deadline(); ok {
 		s.left = int64(time.Until(d))
 	}
+	if e := from.entered; e != nil {
+		s.rows = append(s.rows, row{queue: e.queue, taken: e.n, of: e})
+	}
 }
 
 // row finds the seats in a group's queue. The first time it takes as many as the
 // message has requests left: most messages are for one group.
 func (s *seats) row(v *view, group uint32, requests int) *row {
+	q := v.queues[group]
 	for i := range s.rows {
-		if s.rows[i].group == group {
+		if s.rows[i].queue == q {
 			return &s.rows[i]
 		}
 	}
-	r := row{group: group, queue: v.queues[group]}
-	r.taken = r.queue.Enter(s.begun, s.from.source, requests, s.left)
-	s.rows = append(s.rows, r)
+	s.rows = append(s.rows, row{queue: q, taken: q.Enter(s.begun, s.from.source, requests, s.left)})
 	return &s.rows[len(s.rows)-1]
 }
 
@@ -110,13 +126,18 @@ func (s *seats) leaveFree() {
 		r := &s.rows[i]
 		r.queue.Leave(s.from.source, r.taken-r.used)
 		r.taken = r.used
+		if r.of != nil {
+			r.of.n = r.used
+		}
 	}
 }
 
 // leave gives everything back.
 func (s *seats) leave() {
 	for i := range s.rows {
-		s.rows[i].queue.Leave(s.from.source, s.rows[i].taken)
+		if r := &s.rows[i]; r.of == nil {
+			r.queue.Leave(s.from.source, r.taken)
+		}
 	}
 	clear(s.rows)
 }
@@ -131,24 +152,29 @@ func (v *view) expected(req *policy.Request) (group uint32, ok bool) {
 	return v.state.SlotGroup[home.Slot], true
 }
 
-// Room says how many requests of a message are worth reading further: those for which
-// the group of the first, most likely that of all, has room.
-func (n *Node) Room(source any, first *pb.DecideRequest, requests int, left time.Duration) int {
+// Enter takes seats for the requests of a message of which only the first is read yet,
+// in the queue of the group that this is for, as most likely all are. Those that get
+// none are not worth reading.
+func (n *Node) Enter(source any, first *pb.DecideRequest, requests int, left time.Duration) (int, transport.Seats) {
 	v := n.view.Load()
 	if !v.placed() {
-		return requests
+		return requests, nil
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	req := s.subject(first)
 	if req.Validate() != nil {
-		return requests // and is told why
+		return requests, nil // and is told why
 	}
 	group, ok := v.expected(req)
 	if !ok {
-		return requests
+		return requests, nil
 	}
-	return v.queues[group].Room(n.since(), source, requests, int64(left))
+	e := &entered{queue: v.queues[group], source: source, at: n.since()}
+	if e.n = e.queue.Enter(e.at, source, requests, int64(left)); e.n == 0 {
+		return 0, nil
+	}
+	return e.n, e
 }
 
 // refusal is what all requests share that find no seat. Nobody changes it.

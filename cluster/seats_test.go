@@ -31,7 +31,7 @@ func TestFullGroupRefusesAtOnceAndNoOtherWithIt(t *testing.T) {
 		q.Enter(x.since(), nil, 2*maxWaiting, int64(time.Hour))
 		m := &pb.StreamRequest{Requests: []*pb.DecideRequest{request("t", "year"), request(s.elsewhereThan("t"), "year"), request("t", "year")}}
 		begun := time.Now()
-		results := x.Decide(t.Context(), m)
+		results := x.Decide(t.Context(), m, nil)
 		for i, busy := range []bool{true, false, true} {
 			if r := results[i]; (r.GetError().GetCode() == pb.Code_CODE_BUSY) != busy || busy == (r.GetDecision() != nil) {
 				t.Errorf("request %d: %v", i, r)
@@ -40,14 +40,16 @@ func TestFullGroupRefusesAtOnceAndNoOtherWithIt(t *testing.T) {
 		if took := time.Since(begun); took > 50*time.Millisecond {
 			t.Errorf("answered after %v", took)
 		}
-		if n := x.Room(nil, m.Requests[0], 10, time.Second); n != 0 {
-			t.Errorf("room for %d of 10 in the full group", n)
+		if n, seats := x.Enter(nil, m.Requests[0], 10, time.Second); n != 0 || seats != nil {
+			t.Errorf("%d of 10 entered the full group", n)
 		}
-		if n := x.Room(nil, m.Requests[1], 10, time.Second); n != 10 {
-			t.Errorf("room for %d of 10 in the other", n)
+		if n, seats := x.Enter(nil, m.Requests[1], 10, time.Second); n != 10 {
+			t.Errorf("%d of 10 entered the other", n)
+		} else {
+			seats.Leave()
 		}
 		q.Leave(nil, 2*maxWaiting)
-		if r := x.Decide(t.Context(), m)[0]; r.GetDecision() == nil {
+		if r := x.Decide(t.Context(), m, nil)[0]; r.GetDecision() == nil {
 			t.Errorf("when there is room again: %v", r)
 		}
 	})
@@ -69,14 +71,17 @@ func TestEverySeatIsGivenBack(t *testing.T) {
 		defer cancel()
 		for _, x := range s.nodes {
 			for range 3 {
-				x.Decide(t.Context(), m)
+				x.Decide(t.Context(), m, nil)
+				n, seats := x.Enter("someone", m.Requests[1], len(m.Requests), time.Second)
+				x.Decide(t.Context(), &pb.StreamRequest{Session: 1, Requests: m.Requests[:n]}, seats)
+				seats.Leave()
 			}
-			x.Decide(late, m)
+			x.Decide(late, m, nil)
 		}
 		s.net.Isolate("a")
-		s.nodes["a"].Decide(t.Context(), m)
+		s.nodes["a"].Decide(t.Context(), m, nil)
 		time.Sleep(time.Second) // until leaders that are alone know it
-		s.nodes["a"].Decide(t.Context(), m)
+		s.nodes["a"].Decide(t.Context(), m, nil)
 		for name, x := range s.nodes {
 			for id, q := range x.view.Load().queues {
 				if n := q.State().Waiting; n != 0 {

@@ -247,7 +247,7 @@ func (s *sim) leader(tenant string) string {
 
 // take is one take as a caller without retries sees it.
 func (x *simNode) take(ctx context.Context, r *pb.DecideRequest) *pb.Result {
-	return x.Decide(ctx, &pb.StreamRequest{Requests: []*pb.DecideRequest{r}, Session: r.GetSent().GetSession()})[0]
+	return x.Decide(ctx, &pb.StreamRequest{Requests: []*pb.DecideRequest{r}, Session: r.GetSent().GetSession()}, nil)[0]
 }
 
 func request(tenant, plan string) *pb.DecideRequest {

@@ -29,12 +29,14 @@ type Backend interface {
 	// callee's until it returns, no longer; strings in it may be kept, but hold
 	// on to the whole message. The results are the server's from then on. A
 	// decision of one policy may leave Limits out.
-	// Its caller is Source(ctx).
-	Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result
-	// Room says how many of the requests of a message are worth reading, from the
+	// Its caller is Source(ctx). seats are what Enter gave m's requests, nil for nothing;
+	// they stay its caller's.
+	Decide(ctx context.Context, m *pb.StreamRequest, seats Seats) []*pb.Result
+	// Enter says how many of the requests of a message are worth reading, from the
 	// first on: the others are answered BUSY. source is who asks, first what it asks
-	// first, which is not checked yet, left how long it will wait. It must cost little.
-	Room(source any, first *pb.DecideRequest, requests int, left time.Duration) int
+	// first, which is not checked yet, left how long it will wait. What the requests hold
+	// meanwhile are their seats, nil if that is nothing. It must cost little.
+	Enter(source any, first *pb.DecideRequest, requests int, left time.Duration) (n int, seats Seats)
 	// Routing returns the newest routing, never nil. It is shared: nobody changes it.
 	Routing() *pb.Routing
 	// RoutingChanged returns a channel that is closed at the next change. Who
@@ -64,6 +66,12 @@ type Backend interface {
 	// Drain begins to empty a node and returns before that is done.
 	Drain(ctx context.Context, r *pb.DrainRequest) (*pb.DrainResponse, error)
 	Undrain(ctx context.Context, r *pb.UndrainRequest) (*pb.UndrainResponse, error)
+}
+
+// Seats are what requests hold of a backend from the moment they are let in.
+type Seats interface {
+	// Leave gives them back. It is called once, when the requests are answered.
+	Leave()
 }
 
 // ServerOptions are the limits of a server. The zero value is ready to use.

@@ -29,7 +29,7 @@ func newQuick(addr string) *quick {
 	}}
 }
 
-func (q *quick) Decide(_ context.Context, m *pb.StreamRequest) []*pb.Result {
+func (q *quick) Decide(_ context.Context, m *pb.StreamRequest, _ transport.Seats) []*pb.Result {
 	type both struct {
 		result   pb.Result
 		decision pb.Decision
@@ -48,8 +48,8 @@ func (q *quick) Decide(_ context.Context, m *pb.StreamRequest) []*pb.Result {
 	return results
 }
 
-func (q *quick) Room(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) int {
-	return requests
+func (q *quick) Enter(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) (int, transport.Seats) {
+	return requests, nil
 }
 
 func (q *quick) Routing() *pb.Routing            { return q.routing }

@@ -24,8 +24,8 @@ func (s *Server) timeout(ns uint64) time.Duration {
 
 // decide answers all requests of q, which was read at that time of clock, bad ones
 // with what is wrong with them. It never fails, and it waits no longer than the
-// message allows.
-func (s *Server) decide(ctx context.Context, q *wire.Requests, read int64) []*pb.Result {
+// message allows. seats are those of its requests, if they were let in before.
+func (s *Server) decide(ctx context.Context, q *wire.Requests, read int64, seats Seats) []*pb.Result {
 	if s.isStopping() {
 		return failAll(q.Len(), fault.New(fault.Unavailable, "node is stopping"))
 	}
@@ -38,7 +38,7 @@ func (s *Server) decide(ctx context.Context, q *wire.Requests, read int64) []*pb
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	results := s.ask(ctx, &q.Message)
+	results := s.ask(ctx, &q.Message, seats)
 	if len(q.Bad) > 0 {
 		return merge(results, q.Bad)
 	}
@@ -49,7 +49,7 @@ var errLate = fault.New(fault.Deadline, "before the request was looked at; nothi
 
 // ask calls the backend and holds it to its contract. If it panics, or answers
 // another number of requests, they may have been charged by then.
-func (s *Server) ask(ctx context.Context, m *pb.StreamRequest) (results []*pb.Result) {
+func (s *Server) ask(ctx context.Context, m *pb.StreamRequest, seats Seats) (results []*pb.Result) {
 	n := len(m.Requests)
 	defer func() {
 		if p := recover(); p != nil {
@@ -57,7 +57,7 @@ func (s *Server) ask(ctx context.Context, m *pb.StreamRequest) (results []*pb.Re
 			results = failAll(n, fault.New(fault.OutcomeUnknown, "the node failed on this message"))
 		}
 	}()
-	results = s.backend.Decide(ctx, m)
+	results = s.backend.Decide(ctx, m, seats)
 	if len(results) != n {
 		s.options.Logger.Error("backend answered the wrong number of requests", "requests", n, "results", len(results))
 		return failAll(n, fault.New(fault.OutcomeUnknown, "%d results for %d requests", len(results), n))

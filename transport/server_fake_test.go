@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,7 @@ type backend struct {
 	decide func(ctx context.Context, m *pb.StreamRequest) []*pb.Result
 	status func() (*pb.StatusResponse, error)
 	room   func(requests int) int // nil: for all
+	seats  atomic.Int64           // that were given and not given back
 
 	mu      sync.Mutex
 	routing *pb.Routing
@@ -80,16 +82,26 @@ func refuse(err error) func(context.Context, *pb.StreamRequest) []*pb.Result {
 	}
 }
 
-func (b *backend) Decide(ctx context.Context, m *pb.StreamRequest) []*pb.Result {
+func (b *backend) Decide(ctx context.Context, m *pb.StreamRequest, _ transport.Seats) []*pb.Result {
 	return b.decide(ctx, m)
 }
 
-func (b *backend) Room(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) int {
-	if b.room == nil {
-		return requests
+func (b *backend) Enter(_ any, _ *pb.DecideRequest, requests int, _ time.Duration) (int, transport.Seats) {
+	n := requests
+	if b.room != nil {
+		n = b.room(requests)
 	}
-	return b.room(requests)
+	b.seats.Add(int64(n))
+	return n, taken{&b.seats, n}
 }
+
+// taken is seats of a backend.
+type taken struct {
+	of *atomic.Int64
+	n  int
+}
+
+func (s taken) Leave() { s.of.Add(-int64(s.n)) }
 
 func (b *backend) Routing() *pb.Routing {
 	b.mu.Lock()
@@ -167,6 +179,10 @@ func serve(t *testing.T, o transport.ServerOptions, test func(t *testing.T, s *s
 		test(t, s)
 		s.conn.Close()
 		s.server.Stop()
+		synctest.Wait()
+		if n := s.b.seats.Load(); n != 0 {
+			t.Errorf("%d seats were not given back", n)
+		}
 	})
 }
 

@@ -44,6 +44,14 @@ type asked struct {
 	*wire.Requests
 	read    int64
 	refused bool // some of it is: what is Unread
+	seats   Seats
+}
+
+// leave gives back what the message holds of the backend.
+func (q *asked) leave() {
+	if q.seats != nil {
+		q.seats.Leave()
+	}
 }
 
 var (
@@ -148,9 +156,11 @@ func (t *stream) hand(ctx context.Context, q asked, workers *int) {
 	n := q.Len()
 	switch {
 	case n == 0 && q.refused:
+		q.leave()
 		t.answer(q, nil)
 		return
 	case !t.server.reserve(n):
+		q.leave()
 		t.answer(q, failAll(n, errLoaded))
 		return
 	}
@@ -160,6 +170,7 @@ func (t *stream) hand(ctx context.Context, q asked, workers *int) {
 	default:
 	}
 	if *workers == t.server.options.Inflight {
+		q.leave()
 		t.answer(q, failAll(n, fault.New(fault.Busy, "%d messages in flight on this stream", *workers)))
 		t.server.free(n)
 		return
@@ -198,10 +209,13 @@ func (t *stream) next(in *wire.Raw, source any) (q asked, err error) {
 	all := q.Len() + q.Unread
 	room := all
 	if len(q.Message.Requests) > 0 {
-		room = t.server.backend.Room(source, q.Message.Requests[0], all, t.server.timeout(q.Message.TimeoutNs))
+		room, q.seats = t.server.backend.Enter(source, q.Message.Requests[0], all, t.server.timeout(q.Message.TimeoutNs))
 	}
 	if q.refused = room < all; room != q.Len() {
-		return q, q.Stream(in.B, room)
+		if err := q.Stream(in.B, room); err != nil {
+			q.leave()
+			return q, err
+		}
 	}
 	return q, nil
 }
@@ -218,7 +232,12 @@ func (t *stream) decide(ctx context.Context, q asked) {
 // one decides and answers one message.
 func (t *stream) one(ctx context.Context, q asked) {
 	defer t.server.free(q.Len())
-	t.answer(q, t.server.decide(ctx, q.Requests, q.read))
+	t.answer(q, t.decided(ctx, &q))
+}
+
+func (t *stream) decided(ctx context.Context, q *asked) []*pb.Result {
+	defer q.leave() // nothing is held while the answer is written
+	return t.server.decide(ctx, q.Requests, q.read, q.seats)
 }
 
 // contain, deferred, makes a panic the end of the stream instead of the process.

@@ -106,7 +106,7 @@ func (s *Server) decideOne(ctx context.Context, in *wire.Raw) (*wire.Raw, error)
 // timed decides, and tells how long it took to answer BUSY.
 func (s *Server) timed(ctx context.Context, q *wire.Requests) []*pb.Result {
 	read := s.clock()
-	results := s.decide(ctx, q, read)
+	results := s.decide(ctx, q, read, nil)
 	if anyBusy(results) {
 		s.options.Busy(time.Duration(s.clock() - read))
 	}

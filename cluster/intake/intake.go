@@ -98,16 +98,6 @@ func (q *Queue) Enter(now int64, by any, n int, left int64) (entered int) {
 	return entered
 }
 
-// Room says how many of n requests Enter would let in now. Those it would not are
-// counted as refused: the caller answers them without asking Enter.
-func (q *Queue) Room(now int64, by any, n int, left int64) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	k := q.room(now, q.meet(now, by), n, left)
-	q.refuse(n - k)
-	return k
-}
-
 // meet notes that a source asks.
 func (q *Queue) meet(now int64, by any) *source {
 	q.pass(now)

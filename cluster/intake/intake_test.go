@@ -27,12 +27,9 @@ func TestAMessageIsLetInWholeOrNotAtAll(t *testing.T) {
 	if got := (State{Waiting: 1200, Limit: 1000, Refused: 600}); q.State() != got {
 		t.Errorf("%+v, want %+v", q.State(), got)
 	}
-	if n := q.Room(0, "a", 600, forever); n != 0 {
-		t.Errorf("there is room for %d", n)
-	}
 	q.Leave("a", 600)
-	if n := q.Room(0, "a", 600, forever); n != 600 {
-		t.Errorf("after half has left there is room for %d", n)
+	if n := q.Enter(0, "a", 600, forever); n != 600 {
+		t.Errorf("after half has left %d entered", n)
 	}
 }
 
@@ -216,8 +213,8 @@ func TestWhoCannotWaitIsRefusedInAnOverload(t *testing.T) {
 	q.Answered(200*ms, 1, 150*ms)
 	q.pass(300 * ms)
 	for left, want := range map[int64]int{149 * ms: 0, 151 * ms: 1} {
-		if n := q.Room(300*ms, "a", 1, left); n != want {
-			t.Errorf("room for %d who wait for %v, where the quickest answer took 150 ms", n, time.Duration(left))
+		if n := q.Enter(300*ms, "a", 1, left); n != want {
+			t.Errorf("%d entered who wait for %v, where the quickest answer took 150 ms", n, time.Duration(left))
 		}
 	}
 }
