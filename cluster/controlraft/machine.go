@@ -1,9 +1,7 @@
 package controlraft
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -42,35 +40,3 @@ func (m *machine) Apply(l *raft.Log) any {
 	}
 	return result
 }
-
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	if m.broken != nil {
-		return nil, m.broken
-	}
-	return snapshot(m.m.Snapshot()), nil
-}
-
-func (m *machine) Restore(r io.ReadCloser) error {
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("read control snapshot: %w", err)
-	}
-	if err := m.m.Restore(data); err != nil {
-		return fmt.Errorf("restore control snapshot: %w", err)
-	}
-	m.publish()
-	m.index.Store(m.m.State().Index)
-	m.onChange()
-	return nil
-}
-
-type snapshot []byte
-
-func (s snapshot) Persist(sink raft.SnapshotSink) error {
-	if _, err := sink.Write(s); err != nil {
-		return errors.Join(err, sink.Cancel())
-	}
-	return sink.Close()
-}
-func (snapshot) Release() {}
