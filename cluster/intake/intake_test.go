@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -170,7 +171,7 @@ func TestTheLimitFollowsTheRate(t *testing.T) {
 		t.Errorf("limit %d at 100,000 a second again, want a tenth", l)
 	}
 	s.ask(6000*ms, 9000*ms, 10)
-	if l := s.q.State().Limit; l < Start || l > Start+20 {
+	if l := s.q.State().Limit; l != 1<<20 {
 		t.Errorf("limit %d when nothing was refused for seconds, want what it began with", l)
 	}
 }
@@ -231,11 +232,44 @@ func TestAFullEntryLowersTheLimit(t *testing.T) {
 
 func TestAStandstillTeachesNothing(t *testing.T) {
 	q := New(4000)
-	q.Enter(0, "a", Start, forever)
+	q.Enter(0, "a", 4000, forever)
 	for now := int64(0); now < 5000*ms; now += 10 * ms {
 		q.Enter(now, "a", 1, forever)
 	}
-	if l := q.State().Limit; l != Start {
+	if l := q.State().Limit; l != 4000 {
 		t.Errorf("limit %d", l)
+	}
+}
+
+// TestAMomentsStandstillRefusesNothing: a group changes its leader under load.
+func TestAMomentsStandstillRefusesNothing(t *testing.T) {
+	s := &server{q: New(16_384), rate: 40_000}
+	if n := s.ask(0, 2000*ms, 20); n > 0 {
+		t.Errorf("%d were refused of half of what can be answered", n)
+	}
+	s.rate = 0
+	if n := s.ask(2000*ms, 2500*ms, 20); n > 0 {
+		t.Errorf("%d were refused in half a second without answers", n)
+	}
+	s.rate = 40_000
+	if n := s.ask(2500*ms, 5000*ms, 20); n > 0 {
+		t.Errorf("%d were refused afterwards, while what had piled up grew less", n)
+	}
+}
+
+// TestAnOverloadIsSeenSoon: as many as may wait at first come at once.
+func TestAnOverloadIsSeenSoon(t *testing.T) {
+	for _, rate := range []float64{3000, 10_000, 50_000} {
+		s := &server{q: New(16_384), rate: rate}
+		s.ask(0, 1000*ms, int(rate/2000))
+		s.waits = nil
+		s.ask(1000*ms, 3000*ms, int(3*rate/1000))
+		if longest := slices.Max(s.waits); longest > 3*int64(Patience) {
+			t.Errorf("at %.0f a second somebody waited %v", rate, time.Duration(longest))
+		}
+		late := s.waits[len(s.waits)/4:]
+		if longest := slices.Max(late); longest > 3*int64(Patience)/2 {
+			t.Errorf("at %.0f a second somebody waited %v, when it was known", rate, time.Duration(longest))
+		}
 	}
 }
