@@ -172,7 +172,7 @@ func (w *world) settle(o *outcome, k *work) (seen []check.Replica) {
 		seen = append(seen, w.replicas()...)
 	}
 	w.losses(w.status())
-	k.setup.Losses, k.setup.Still, k.setup.Memory = w.lost, !w.plan.members(), &w.memory
+	k.setup.Losses, k.setup.Still, k.setup.Memory = w.lost, !w.plan.members() && !w.moved, &w.memory
 	o.epochs = len(w.lost) > 0
 	return seen
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"testing"
 	"time"
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -79,6 +81,21 @@ func (w *world) losses(r *pb.StatusResponse) {
 		}
 		w.epochs[g.Id] = max(w.epochs[g.Id], g.Epoch)
 	}
+	w.moved = w.moved || w.placed(r)
+}
+
+// placed says whether r shows slots elsewhere than the first status that showed any did.
+// Nodes that come and go are not the only reason: one that lost its directory is another
+// node, and its group may be dissolved.
+func (w *world) placed(r *pb.StatusResponse) (elsewhere bool) {
+	slots := make(map[uint32]uint32)
+	for _, g := range r.GetGroups() {
+		slots[g.Id] = g.Slots
+	}
+	if len(w.slots) == 0 {
+		w.slots = slots
+	}
+	return len(slots) > 0 && !maps.Equal(slots, w.slots)
 }
 
 // replicas are what all replicas say of themselves at this moment.
@@ -92,4 +109,31 @@ func (w *world) replicas() (seen []check.Replica) {
 		}
 	}
 	return seen
+}
+
+// TestSlotsThatMovedAreSeen: else what their new group had lost before would pass for
+// theirs, and what their old one lost for nothing.
+func TestSlotsThatMovedAreSeen(t *testing.T) {
+	status := func(slots ...uint32) *pb.StatusResponse {
+		r := new(pb.StatusResponse)
+		for i := 0; i < len(slots); i += 2 {
+			r.Groups = append(r.Groups, &pb.GroupStatus{Id: slots[i], Epoch: 1, Slots: slots[i+1]})
+		}
+		return r
+	}
+	w := new(world)
+	for i, step := range []struct {
+		r     *pb.StatusResponse
+		moved bool
+	}{
+		{status(), false},
+		{status(0, 31, 1, 33), false},
+		{status(), false}, // by a node that has just started
+		{status(0, 31, 1, 33), false},
+		{status(0, 31, 2, 33), true},
+	} {
+		if got := w.placed(step.r); got != step.moved {
+			t.Errorf("status %d: moved is %t", i, got)
+		}
+	}
 }

@@ -77,6 +77,8 @@ type world struct {
 	silent []check.Span      // when no group had a majority
 	epochs map[uint32]uint32 // newest of each group that was seen
 	lost   []check.Loss      // what groups lost by new ones
+	slots  map[uint32]uint32 // of each group, as they were seen first
+	moved  bool              // they were seen otherwise since
 	memory check.Memory      // who held the state of groups, and lost it
 }
 
