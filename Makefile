@@ -12,7 +12,7 @@ POLICIES ?=
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The modules of this repository; tools/ holds tools only and has no tests.
-MODULES := . api client bench/peers
+MODULES := . api client examples/routers bench/peers
 
 # gubernator, one of the peers, brings packages that take minutes to compile: only the
 # benchmark itself is built with them. No other module knows the tag.
@@ -39,7 +39,7 @@ TOOLS := bin/tools
 TEST  := $(GO) test -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build vet test race fuzz bench bench-peers bench-peers-full bench-idle bench-scale capacity chaos chaos-short chaos-sim chaos-mutants try-operations fmt fmt-check lint proto ci clean
+.PHONY: help dev build vet test race fuzz bench bench-peers bench-peers-full bench-idle bench-scale capacity chaos chaos-short chaos-sim chaos-mutants envoy-conform try-operations docs-smoke fmt fmt-check lint proto ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,7 @@ endif
 	$(TEST) $$($(GO) list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(CORE)))(/|$$)')
 	cd api && $(TEST) $(RACE) ./...
 	cd client && $(TEST) $(RACE) ./...
+	cd examples/routers && $(TEST) ./...
 	cd bench/peers && $(TEST) -tags $(LIGHT) ./...
 
 race: ## Test every package of every module with the race detector
@@ -131,8 +132,17 @@ bench-scale: build ## Cost, memory and tails as a cluster grows, fills and is ov
 capacity: ## Print the tables of docs/capacity.md anew
 	$(GO) run ./bench/capacity -page docs/capacity.md
 
+# A module of its own that no other target builds: the reference brings its whole world.
+CASES ?= 10000
+
+envoy-conform: ## Beside envoyproxy/ratelimit, answer by answer: CASES generated cases (default 10000, ten minutes)
+	cd bench/envoyconform && $(GO) vet . && $(TEST) . && $(GO) run . -cases $(CASES)
+
 try-operations: build ## Run every procedure of docs/operations.md as it stands
 	bench/operations.sh
+
+docs-smoke: build ## Run what docs/quickstart.md shows: HTTP, Python and Node (needs their packages, or root on Debian)
+	bench/callers.sh
 
 fmt: $(TOOLS)/gofumpt ## Format all Go files
 	$(TOOLS)/gofumpt -w .

@@ -33,5 +33,7 @@ func (a *Answer) extend(extra uint64, slot uint16) {
 		a.Delay = int64(extra)
 	case a.Rule.Limit.Algorithm == Concurrency:
 		a.PermitID, a.FencingToken = permitID(slot, extra), extra
+	case a.Rule.Limit.Algorithm.Leasable():
+		a.Units, a.UnitCost = leased(extra)
 	}
 }

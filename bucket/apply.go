@@ -144,14 +144,14 @@ func (t *Table) requests(l *link) {
 	}
 }
 
-// Peek judges r, an OpTake, as Apply would at max(stamp, Time), changes nothing,
+// Peek judges r, an OpTake or OpLease, as Apply would at max(stamp, Time), changes nothing,
 // and appends one Result to out. No permit is granted, so none is named. Of
 // another Op it says NothingToRefund.
 func (t *Table) Peek(stamp int64, r *Request, out *Results) {
 	t.judge.group = max(stamp, t.time)
 	w := &t.work
 	w.reset()
-	j := job{id: r.ID, count: len(r.Takes), home: r.Home, noNew: r.NoNewBucket}
+	j := job{op: r.Op, id: r.ID, count: len(r.Takes), number: r.Amount, share: r.Share, home: r.Home, noNew: r.NoNewBucket}
 	for i := range r.Takes {
 		k := &r.Takes[i]
 		if i == 0 || k.Rule != r.Takes[i-1].Rule {
@@ -163,7 +163,7 @@ func (t *Table) Peek(stamp int64, r *Request, out *Results) {
 			key: k.Key, cost: min(k.Cost, MaxAmount+1), use: uint32(len(w.uses) - 1), slot: k.Slot, shadow: k.Shadow,
 		})
 	}
-	if r.Op != OpTake {
+	if !r.Op.takes() {
 		out.Items = append(out.Items, Result{Code: NothingToRefund, First: int32(len(out.Answers)), SlotTime: t.timeIn(r.Home)})
 		return
 	}

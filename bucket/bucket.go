@@ -75,15 +75,16 @@ type Take struct {
 // Op is what a request does.
 type Op uint8
 
-// The operations. OpRefund and OpUndo name by their ID what an earlier OpTake
-// was charged for, need no takes, and look at none; OpRelease and OpRenew have
-// exactly one take, whose slot and key name the bucket, and no use for an ID.
+// The operations. OpRefund and OpUndo name by their ID what an earlier OpTake or
+// OpLease was charged for, need no takes, and look at none; OpRelease and OpRenew
+// have exactly one take, whose slot and key name the bucket, and no use for an ID.
 const (
 	OpTake    Op = iota
 	OpRefund     // give back what the take of an OwnID took, at most once; one not seen yet is refused from then on
 	OpUndo       // give back what the take of an ID took and make its result a denial; by the coordinator of several groups
 	OpRelease    // end a permit
 	OpRenew      // let a permit that is still held end one window after now
+	OpLease      // take up to Amount units at once, each at the costs of its takes, for the caller to spend
 )
 
 // IDKind says how a request is named, if at all.
@@ -117,7 +118,8 @@ type Request struct {
 	Home        uint16 // slot that keeps the result of ID
 	ID          ID
 	NoNewBucket bool   // judged over a cap by the leader: a charge to an absent, or fresh, bucket answers StoreFull
-	Amount      uint64 // of OpRefund: at most this much of each take; 0: all
+	Amount      uint64 // of OpRefund: at most this much of each take, of an OpLease at most so many units; 0: all. Of OpLease: the most units; 0: 1
+	Share       uint64 // of OpLease: of what is left, one such part at most, but one unit at least; 0: 1
 	Permit      uint64 // of OpRelease and OpRenew: Answer.PermitID of the take that was granted it
 	Takes       []Take // 1 … MaxRequestTakes; see Op
 }
@@ -143,6 +145,7 @@ const (
 	Moved                       // of a Move: the slot is as asked
 	MoveAgain                   // of a Move: a part is done, send the same again
 	MoveRefused                 // of a Move: nothing has changed
+	NotLeasable                 // of OpLease: by its algorithm, or its cost of 0, a take of it can only be made as it is used
 )
 
 // Reason says why one take was denied.
@@ -173,6 +176,8 @@ type Answer struct {
 	Delay        int64  // LeakyBucket, admitted: ns for which the caller holds the request; MaxInt64: that long or longer
 	PermitID     uint64 // Concurrency, admitted with a cost: names the permit, unique in the slot
 	FencingToken uint64 // with PermitID: grows with every grant in the slot, over moves and births too
+	Units        uint64 // of OpLease, admitted: how many were taken, the same of all buckets; a shadow that could not afford them has none
+	UnitCost     uint64 // of OpLease, admitted: what each of them cost here
 }
 
 // Result is what one request gets: Answers[First:First+Count] of its Results, in the order of its takes.

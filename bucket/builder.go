@@ -59,7 +59,7 @@ func (b *Builder) Add(r *Request) bool {
 // carries says whether a request of this kind can have n takes.
 func (o Op) carries(n int) bool {
 	switch o {
-	case OpTake:
+	case OpTake, OpLease:
 		return n >= 1 && n <= MaxRequestTakes
 	case OpRefund, OpUndo:
 		return n <= MaxRequestTakes
@@ -68,6 +68,9 @@ func (o Op) carries(n int) bool {
 	}
 	return false
 }
+
+// takes says whether o charges what its takes say.
+func (o Op) takes() bool { return o == OpTake || o == OpLease }
 
 func (b *Builder) begin() {
 	if b.rules == nil {
@@ -126,6 +129,10 @@ func (b *Builder) request(r *Request) {
 	switch r.Op {
 	case OpRefund:
 		b.buf = binary.AppendUvarint(b.buf, r.Amount)
+	case OpLease:
+		b.buf[0] = leaseEntryVersion
+		b.buf = binary.AppendUvarint(b.buf, r.Amount)
+		b.buf = binary.AppendUvarint(b.buf, r.Share)
 	case OpRelease, OpRenew:
 		b.buf = binary.AppendUvarint(b.buf, r.Permit)
 	}

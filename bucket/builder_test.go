@@ -19,8 +19,8 @@ func decoded(t tester, entry []byte) []Request {
 	}
 	var all []Request
 	for _, j := range w.jobs {
-		r := Request{Op: j.op, Home: j.home, ID: j.id, NoNewBucket: j.noNew}
-		if j.op == OpRefund {
+		r := Request{Op: j.op, Home: j.home, ID: j.id, NoNewBucket: j.noNew, Share: j.share}
+		if j.op == OpRefund || j.op == OpLease {
 			r.Amount = j.number
 		} else {
 			r.Permit = j.number
@@ -131,7 +131,8 @@ func TestForeignEntryStopsTheReplica(t *testing.T) {
 		want  error
 	}{
 		{"empty", nil, ErrVersion},
-		{"version", edit(0, entryVersion+1), ErrVersion},
+		{"version", edit(0, leaseEntryVersion+1), ErrVersion},
+		{"older version", edit(0, entryVersion-1), ErrVersion},
 		{"kind", edit(1, 99), ErrVersion},
 		{"algorithm", (&rig{tb: t}).encode(5, other), ErrVersion},
 		{"too long", append(bytes.Clone(sound), make([]byte, MaxEntryBytes)...), ErrVersion},

@@ -28,7 +28,7 @@ func (r *Results) fold(h uint64, first int) uint64 {
 			h = fold(h, a.Rule.Version^uint64(a.Reason)<<56)
 			h = fold(h, a.Remaining)
 			h = fold(h, uint64(a.ResetAfter)^uint64(a.RetryAfter)<<1)
-			if extra := uint64(a.Delay) ^ a.PermitID; extra != 0 {
+			if extra := uint64(a.Delay) ^ a.PermitID ^ a.Units<<32 ^ a.UnitCost; extra != 0 {
 				h = fold(h, extra)
 			}
 		}

@@ -34,6 +34,7 @@ type job struct {
 	first, count int
 	session      uint32 // perhaps the record of id's session, found ahead
 	number       uint64 // Request.Amount or Request.Permit, by op
+	share        uint64 // Request.Share
 	home         uint16
 	op           Op
 	noNew        bool
@@ -121,6 +122,9 @@ func (w *work) request(r *reader) error {
 	}
 	if j.op = Op(flags & flagOp >> flagOpShift); j.op != OpTake && j.op != OpUndo {
 		j.number = r.uvarint()
+	}
+	if j.op == OpLease {
+		j.share = r.uvarint()
 	}
 	w.id(r, &j.id, flags&flagAged != 0)
 	j.count = r.counted(r.uvarint(), MaxRequestTakes, minTake)

@@ -15,7 +15,7 @@ import "encoding/binary"
 //
 // A request:
 //
-//	flags 1 · home 2 · by op: amount or permit uvarint · id · takes uvarint, each:
+//	flags 1 · home 2 · by op: amount or permit, of a lease also share, uvarint · id · takes uvarint, each:
 //	  slot xor home uvarint · key 16 · rule · cost × 2 + shadow uvarint
 //	id of a client: session · sequence uvarint · content 8 · age uvarint if flagged
 //	own id:         key 16 · content 8 · age uvarint if flagged
@@ -27,6 +27,9 @@ import "encoding/binary"
 //	session  session 8 · acked uvarint
 const (
 	entryVersion = 2
+	// leaseEntryVersion is that of an entry with an OpLease, which builds that write
+	// only version 2 cannot read: whoever adds one has to know that all can.
+	leaseEntryVersion = 3
 
 	entryStamp = 2  // offset of the stamp
 	entryBody  = 10 // offset of what depends on the kind
@@ -106,7 +109,7 @@ func CutoverEntry(stamp int64, rules []Rule) []byte {
 // EntryStamp reads the stamp of an encoded entry and nothing else. Not ok: no
 // entry of a version known here.
 func EntryStamp(entry []byte) (stamp int64, ok bool) {
-	if len(entry) < entryBody || entry[0] != entryVersion {
+	if len(entry) < entryBody || entry[0] < entryVersion || entry[0] > leaseEntryVersion {
 		return 0, false
 	}
 	return int64(binary.LittleEndian.Uint64(entry[entryStamp:])), true

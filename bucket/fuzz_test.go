@@ -61,7 +61,8 @@ func everyOp(t tester) []byte {
 		for v := range uint64(2) {
 			k := Take{Slot: uint16(i % 2), Key: spread(uint64(i)), Rule: Rule{Policy: uint64(i), Version: v, Limit: l}, Cost: 2, Shadow: v == 1}
 			id := own(uint64(i)<<8 | v)
-			reqs = append(reqs, Request{Home: k.Slot, ID: id, Takes: []Take{k}})
+			reqs = append(reqs, Request{Home: k.Slot, ID: id, Takes: []Take{k}},
+				Request{Op: OpLease, Home: k.Slot, ID: own(uint64(i)<<16 | v), Amount: 2, Share: 2, Takes: []Take{k}})
 			if v == 1 {
 				reqs = append(reqs, Request{Op: OpRefund, Home: k.Slot, ID: id, Amount: 1},
 					Request{Op: OpUndo, Home: k.Slot, ID: client(uint64(i), 0)},

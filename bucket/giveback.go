@@ -66,14 +66,7 @@ func (t *Table) giveBackOne(s *stored, j *job, at int64) Answer {
 		x.absent(&u.Rule)
 	}
 	now := x.now
-	was := t.rules.version(s.rule).Limit.Algorithm
-	if c := (credit{cost: uint64(s.cost), at: at}); found && c.cost > 0 {
-		if j.op == OpRefund && j.number > 0 {
-			c.cost = min(c.cost, j.number)
-		}
-		if was == Concurrency {
-			c.token = s.extra
-		}
+	if c := t.creditOf(s, j, at, u.ref); found && c.cost > 0 {
 		u.Limit.kind().credit(x, &u.Limit, &c, now)
 		g.write(off, s.key, x.raw, u.ref)
 		t.slots[s.slot].changed(s.key)
@@ -81,6 +74,25 @@ func (t *Table) giveBackOne(s *stored, j *job, at int64) Answer {
 	a := Answer{Rule: u.Rule, Allowed: true, Capacity: u.Limit.Capacity(), Shadow: s.flags&flagShadow != 0}
 	a.hold(x, &u.Limit, u.Limit.kind().view(x, &u.Limit, now), now)
 	return a
+}
+
+// creditOf is what j gives back of s, which was charged at the slot time at; newest is
+// the version of its rule that counts now, if there is a bucket.
+func (t *Table) creditOf(s *stored, j *job, at int64, newest uint32) credit {
+	c := credit{cost: uint64(s.cost), at: at}
+	was := t.rules.version(s.rule).Limit.Algorithm
+	switch {
+	case s.flags&flagDenied != 0:
+	case was == Concurrency:
+		c.token = s.extra
+	case was.Leasable() && s.extra != 0:
+		c.cost = t.rules.unspent(s, j.number, at, t.bench.site.now, newest)
+		return c
+	}
+	if j.op == OpRefund && j.number > 0 {
+		c.cost = min(c.cost, j.number)
+	}
+	return c
 }
 
 // open makes t.bench the bucket of a key, and its cell one of the newest version,

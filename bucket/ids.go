@@ -104,7 +104,7 @@ func (d *ids) standing(slot uint16, id *ID, s uint32, op Op, now int64) (Code, u
 	switch {
 	case n == noRecord:
 		return Denied, noRecord
-	case op == OpTake && le.Uint64(d.pool.view(n)[resultContent:]) != id.Content && answersOf(d.pool.view(n)) > 0:
+	case op.takes() && le.Uint64(d.pool.view(n)[resultContent:]) != id.Content && answersOf(d.pool.view(n)) > 0:
 		return IDReused, noRecord
 	}
 	return Repeated, n

@@ -25,6 +25,7 @@ type judge struct {
 	group    int64  // ns of group time
 	now      int64  // ns of slot time of the request's home
 	session  uint32 // record of the id's session
+	units    uint64 // that the request leases; 0: it is no lease
 	tallies  []tally
 	verdicts []verdict
 	stored   []stored
@@ -45,7 +46,7 @@ func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 		var kept uint32
 		r.Code, kept = t.standing(j, commit)
 		switch {
-		case j.op != OpTake:
+		case !j.op.takes():
 			r.Code = t.giveBack(j, r.Code, kept, out)
 		case r.Code == Repeated:
 			r.SlotTime = t.ids.time(kept)
@@ -95,12 +96,19 @@ func (t *Table) standing(j *job, commit bool) (Code, uint32) {
 
 // fresh judges a request that was not admitted before.
 func (t *Table) fresh(j *job, asks []ask, uses []use, out *Results, commit bool) Code {
+	t.judge.units = 0
+	if j.op == OpLease && !leasable(asks, uses) {
+		return NotLeasable
+	}
 	if !t.current(asks, uses, commit) {
 		return PolicyStale
 	}
 	code, cost := t.weigh(asks, uses, commit), uint64(0)
 	if code == PolicyStale {
 		return code
+	}
+	if j.op == OpLease && code == Admitted {
+		t.lease(j, asks, uses, commit)
 	}
 	for i := range t.judge.tallies {
 		k := &t.judge.tallies[i]
@@ -260,6 +268,9 @@ func (t *Table) charge(asks []ask, uses []use, commit bool) {
 		}
 		limit := &uses[k.use].Limit
 		k.view, d.extra = limit.kind().spend(&k.site, limit, k.view, asks[i].cost, k.now)
+		if n := t.judge.units; n > 0 {
+			d.extra = leaseExtra(n, asks[i].cost/n)
+		}
 	}
 	if !commit {
 		return

@@ -21,6 +21,7 @@ func (m *model) denied(r *Request, k *modelResult) []Answer {
 	for i := range answers {
 		a := &answers[i]
 		a.Allowed, a.Reason, a.RetryAfter, a.Delay, a.PermitID, a.FencingToken = false, k.denied, 0, 0, 0, 0
+		a.Units, a.UnitCost = 0, 0
 	}
 	return answers
 }
@@ -54,7 +55,9 @@ func (m *model) giveBack(r *Request, k *modelResult) (Code, []Answer) {
 		}
 		b := m.bucket(at, rule)
 		cost := k.charged[i]
-		if r.Op == OpRefund && r.Amount > 0 {
+		if k.answers[i].Units > 0 {
+			cost = m.unspent(r, k, i, rule)
+		} else if r.Op == OpRefund && r.Amount > 0 {
 			cost = min(cost, r.Amount)
 		}
 		if b.giveBack(cost, k.at, k.answers[i].FencingToken); m.buckets[at] == nil {

@@ -169,6 +169,8 @@ func (m *model) apply(r *Request, got []Answer) (Result, []Answer) {
 		switch r.Op {
 		case OpTake:
 			res.Code, answers = m.judge(r, got)
+		case OpLease:
+			res.Code, answers = m.lease(r, got)
 		default:
 			res.Code = m.mark(r)
 		}
@@ -197,7 +199,7 @@ func (m *model) known(r *Request, res *Result) (Code, []Answer) {
 			continue
 		}
 		switch {
-		case r.Op != OpTake:
+		case r.Op != OpTake && r.Op != OpLease:
 			return m.giveBack(r, k)
 		case k.id.Content != r.ID.Content && k.answers != nil:
 			return IDReused, nil

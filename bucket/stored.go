@@ -185,4 +185,5 @@ func (t *Table) repeat(n uint32, asks []ask, uses []use, out *Results) Code {
 func (a *Answer) deny(why Reason) {
 	a.Allowed, a.Reason, a.RetryAfter = false, why, 0
 	a.Delay, a.PermitID, a.FencingToken = 0, 0, 0
+	a.Units, a.UnitCost = 0, 0
 }

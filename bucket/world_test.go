@@ -1,6 +1,10 @@
 package bucket
 
-import "pgregory.net/rapid"
+import (
+	"math"
+
+	"pgregory.net/rapid"
+)
 
 // world is the small world that random logs happen in: few slots, keys, rules
 // and ids, so that they meet.
@@ -71,6 +75,11 @@ func (w *world) request(t *rapid.T, tb *Table) Request {
 			r.Amount = rapid.SampledFrom([]uint64{0, 0, 1, 5, MaxAmount}).Draw(t, "amount")
 		}
 		return r
+	}
+	if rapid.IntRange(0, 3).Draw(t, "lease") == 0 {
+		r.Op = OpLease
+		r.Amount = rapid.SampledFrom([]uint64{0, 1, 2, 10, MaxAmount, math.MaxUint64}).Draw(t, "units")
+		r.Share = rapid.SampledFrom([]uint64{0, 1, 2, 5, math.MaxUint64}).Draw(t, "share")
 	}
 	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3, 6}).Draw(t, "takes") {
 		policy := rapid.IntRange(0, 1).Draw(t, "policy")

@@ -26,7 +26,11 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 		}
 		return results, err
 	}
-	b := c.newBatch(ctx, requests, results)
+	spent, all := c.leases.spendAll(requests, results)
+	if all {
+		return results, nil
+	}
+	b := c.newBatch(ctx, requests, results, spent)
 	c.sendAll(b)
 	b.ended(1)
 	c.waitBatch(ctx, b)
@@ -34,7 +38,9 @@ func (c *Client) DecideBatch(ctx context.Context, requests []Request) ([]Result,
 	decided := len(requests) == 0
 	for i := range results {
 		if k := &b.calls[i]; k.batch != nil {
-			results[i].Err = c.outcome(k)
+			if results[i].Err = c.outcome(k); k.leased {
+				c.leases.hint(&requests[i])
+			}
 		}
 		if first == nil {
 			first = results[i].Err
@@ -62,9 +68,9 @@ func (b *batch) ended(n int) {
 	}
 }
 
-// newBatch makes the calls of requests, and notes which are refused. Decisions go
-// straight to results.
-func (c *Client) newBatch(ctx context.Context, requests []Request, results []Result) *batch {
+// newBatch makes the calls of requests, but for those that are decided, and notes which
+// are refused. Decisions go straight to results.
+func (c *Client) newBatch(ctx context.Context, requests []Request, results []Result, decided []bool) *batch {
 	b := c.batches.Get().(*batch)
 	if cap(b.calls) < len(requests) {
 		b.calls = make([]call, len(requests))
@@ -74,6 +80,9 @@ func (c *Client) newBatch(ctx context.Context, requests []Request, results []Res
 	made, numbered := 0, 0
 	for i := range requests {
 		k := &b.calls[i]
+		if decided != nil && decided[i] {
+			continue
+		}
 		if err := k.begin(&requests[i], &t); err != nil {
 			results[i].Err = within(i, err)
 			continue
@@ -122,7 +131,7 @@ func (c *Client) sendAll(b *batch) {
 	var piles []pile
 	for i := range b.calls {
 		k := &b.calls[i]
-		if k.batch == nil || c.skips(k) {
+		if k.batch == nil || c.skips(k) || c.recalls(k) {
 			continue
 		}
 		l := k.group.open()

@@ -31,6 +31,8 @@ type call struct {
 	attempt  atomic.Uint32 // how often it was placed; grows by whoever places it
 	first    int64         // client time of the first copy, 0: none; guarded by the mu of the node that sends
 	epoch    uint32        // of the group when the first copy was sent; likewise
+	lease    *leaseAsk     // nil: it asks for none, as all calls of callers
+	leased   bool          // it was decided by policies that are leased; written with decision
 	done     chan struct{} // gets one value when ended; capacity 1; nil in a batch
 	batch    *batch        // told instead of done, if there is one
 	decision *Decision     // filled in when finished; its owner waits
@@ -90,9 +92,9 @@ func (c *Client) recycle(s *single) {
 }
 
 // reset makes a call as new, if nobody else can hold it: it was answered, and its only
-// copy was that of the answer.
+// copy, if there was one, was that of the answer.
 func (k *call) reset() bool {
-	if k.state.Load() != finished || k.attempt.Load() != 1 {
+	if k.state.Load() != finished || k.attempt.Load() > 1 {
 		return false
 	}
 	body := k.body[:0]
@@ -175,14 +177,34 @@ func (k *call) append(dst []byte, now int64) []byte {
 	if k.seq != 0 {
 		var inner int
 		dst, inner = wire.Open(dst, 4)
+		if k.lease != nil {
+			dst = wire.AppendFixed64(dst, 1, k.lease.leases.session)
+		}
 		dst = wire.AppendUint(dst, 2, k.seq)
 		dst = wire.AppendUint(dst, 3, uint64(k.attempt.Load()))
 		dst = wire.AppendUint(dst, 4, uint64(max(0, now-k.first)))
 		dst = wire.AppendUint(dst, 5, uint64(k.epoch))
 		dst = wire.Close(dst, inner)
 	}
+	if k.lease != nil {
+		dst = k.lease.append(dst)
+	}
 	return wire.Close(dst, outer)
 }
 
 // size is at least what append adds.
-func (k *call) size() int { return len(k.body) + 64 }
+func (k *call) size() int {
+	if k.lease != nil {
+		return len(k.body) + 64 + leaseSize
+	}
+	return len(k.body) + 64
+}
+
+// ends is the sequence of the client's session that ends with k, 0: none. A lease has
+// another session, and does not end with its answer.
+func (k *call) ends() uint64 {
+	if k.lease != nil {
+		return 0
+	}
+	return k.seq
+}

@@ -19,6 +19,10 @@
 // charged unless the error says that it was never sent. Only a leader that is
 // busy is retried sparingly, for at most a tenth of all calls.
 //
+// Where all policies that apply are leased, a key that is asked for often is decided from
+// tokens that the client takes in advance and holds for a second at most: such a
+// Decision says so in Leased, and asked nobody.
+//
 // When the cluster cannot answer in time, a call is decided here, by the failure mode
 // of each policy that applies: at once while every node refuses connections, else
 // after the time that the policies wait. Such a Decision says so in Degraded and
@@ -55,6 +59,8 @@ type Client struct {
 	batches  sync.Pool // of *batch
 	budget   *budget
 	counts   counters
+	denials  *denials
+	leases   *leases
 	flying   atomic.Int64 // messages in flight
 	asleep   atomic.Bool  // the clock waits for a nudge
 	nudge    chan struct{}
@@ -112,6 +118,10 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	if c.options.timeout <= 0 {
 		return nil, fault.New(fault.InvalidArgument, "default timeout %v, want a positive one", c.options.timeout)
 	}
+	if most := c.options.memory; most < 0 || most > mostMemory {
+		return nil, fault.New(fault.InvalidArgument, "denials are remembered for %v, want 0 … %v", most, mostMemory)
+	}
+	c.denials, c.leases = newDenials(c.options.memory), newLeases(c)
 	if err := c.prepareFirst(); err != nil {
 		return nil, err
 	}
@@ -132,10 +142,12 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close ends all calls, with fault.Unavailable, or with fault.OutcomeUnknown where a
+// Close returns what is left of leases, for which it takes half a second at most, and
+// ends all calls, with fault.Unavailable, or with fault.OutcomeUnknown where a
 // copy was sent and may have been charged. It returns when nothing of the
 // client runs any more. It may be called twice.
 func (c *Client) Close() error {
+	c.leases.close()
 	c.mu.Lock()
 	c.isClosed = true
 	c.mu.Unlock()
@@ -164,6 +176,9 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	if err := reason(ctx); err != nil {
 		return Decision{}, c.gaveUp(err, false, nil)
 	}
+	if d, ok := c.leases.spend(&r); ok {
+		return d, nil
+	}
 	k, err := c.newCall(ctx, &r)
 	if err != nil {
 		return Decision{}, err
@@ -172,6 +187,9 @@ func (c *Client) Decide(ctx context.Context, r Request) (Decision, error) {
 	c.wait(ctx, &k.call)
 	err = c.outcome(&k.call)
 	d := k.answer
+	if k.leased {
+		c.leases.hint(&r)
+	}
 	c.recycle(k)
 	return d, err
 }
@@ -197,6 +215,8 @@ func (c *Client) outcome(k *call) error {
 		return err
 	case k.decision.Degraded:
 		c.countDegraded(k.decision.FailureMode, becauseFull)
+	case k.err == nil && !k.decision.Allowed && !k.decision.Remembered:
+		c.rememberDenial(k)
 	}
 	return k.err
 }
@@ -222,7 +242,7 @@ func (c *Client) abandon(k *call, why error) {
 		return
 	}
 	k.err = c.gaveUpOn(k, why)
-	c.acks.end(k.seq)
+	c.acks.end(k.ends())
 }
 
 // newCall makes a call of a request.
@@ -241,7 +261,7 @@ func (c *Client) newCall(ctx context.Context, r *Request) (*single, error) {
 
 // send places a new call: straight into its lane if all is well.
 func (c *Client) send(k *call) {
-	if c.skips(k) {
+	if c.skips(k) || c.recalls(k) {
 		return
 	}
 	if l := k.group.open(); l != nil && l.put(k, true) {

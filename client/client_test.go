@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,9 +237,15 @@ func TestCloseEndsCalls(t *testing.T) {
 	bubble(t, three, func(t *testing.T, f *fakeCluster, c *Client) {
 		f.nodes["a"].answer(silent)
 		var callers sync.WaitGroup
+		var unknown, refused atomic.Int64
 		for range 10 {
 			callers.Go(func() {
-				if _, err := c.Decide(t.Context(), acme); !errors.Is(err, fault.OutcomeUnknown) {
+				switch _, err := c.Decide(t.Context(), acme); {
+				case errors.Is(err, fault.OutcomeUnknown):
+					unknown.Add(1)
+				case errors.Is(err, fault.Unavailable):
+					refused.Add(1)
+				default:
 					t.Errorf("got %v", err)
 				}
 			})
@@ -249,6 +256,10 @@ func TestCloseEndsCalls(t *testing.T) {
 		callers.Wait()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("Close took %v", took)
+		}
+		// Those that waited for the messages under way were never sent.
+		if sent := len(f.nodes["a"].requests()); int(unknown.Load()) != sent || int(refused.Load()) != 10-sent || sent == 0 {
+			t.Errorf("%d sent, %d of unknown outcome, %d refused", sent, unknown.Load(), refused.Load())
 		}
 		if _, err := c.Decide(t.Context(), acme); !errors.Is(err, fault.Unavailable) {
 			t.Errorf("after Close: %v", err)

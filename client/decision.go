@@ -31,6 +31,15 @@ func (d *Decision) set(p *pb.Decision) {
 	}
 }
 
+// decide takes over the cluster's answer to k.
+func (k *call) decide(p *pb.Decision) {
+	k.decision.set(p)
+	k.leased = p.Leased
+	if k.lease != nil {
+		k.lease.take(p)
+	}
+}
+
 // failureMode is that of a decision which a node made without a bucket. Its modes are
 // closed and open: for local it answers with an error.
 func failureMode(p *pb.Decision) FailureMode {

@@ -106,7 +106,7 @@ func TestBatchIsNotSentWhereNobodyListens(t *testing.T) {
 		time.Sleep(time.Second)
 		parked := c[0].Stats().Parked
 		requests := plans(9, "local", "closed", "patient")
-		b := c[0].newBatch(t.Context(), requests, make([]Result, len(requests)))
+		b := c[0].newBatch(t.Context(), requests, make([]Result, len(requests)), nil)
 		c[0].sendAll(b)
 		if n := b.left.Load(); n != 1 {
 			t.Errorf("%d to come after all were skipped, want that of the sending", n)
@@ -227,7 +227,7 @@ func TestCallsRememberTheirRequestOnlyWhereModesHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := c.newBatch(t.Context(), requests, make([]Result, len(requests)))
+		b := c.newBatch(t.Context(), requests, make([]Result, len(requests)), nil)
 		for i, k := range []*call{&s.call, &b.calls[0], &b.calls[1], &b.calls[2]} {
 			want := Request{}
 			if remember {

@@ -96,7 +96,7 @@ func (f *fakeCluster) tell(file string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.policies, f.asking = set.Encode(), map[uint64]bool{}
+	f.policies, f.asking = set.Encode(), map[string]map[uint64]bool{}
 }
 
 func (f *fakeCluster) each(do func(n *fakeNode)) {

@@ -125,6 +125,65 @@ func ExampleClient_Refund() {
 	// the password was right, refunded: true <nil>
 }
 
+// A job in the background waits for its turn, if that comes before its deadline.
+func ExampleClient_Wait() {
+	addr, stop := startNode()
+	defer stop()
+	c, err := client.New([]string{addr}, client.WithDefaultTimeout(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
+	defer cancel()
+	for range 3 {
+		d, err := c.Wait(ctx, client.Request{Tenant: "acme", Route: "JOB:/reindex"})
+		switch {
+		case errors.Is(err, client.ErrWaitTooLong):
+			fmt.Println("not before", d.RetryAfter)
+		case err != nil:
+			fmt.Println(err)
+		default:
+			fmt.Println("its turn,", d.Remaining, "left")
+		}
+	}
+	// Output:
+	// its turn, 1 left
+	// its turn, 0 left
+	// not before 500ms
+}
+
+// A permit is renewed for as long as the work goes on. If it is lost all the same, the
+// context of the work ends.
+func ExampleHold() {
+	addr, stop := startNode()
+	defer stop()
+	c, err := client.New([]string{addr}, client.WithDefaultTimeout(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	export := client.Request{Tenant: "acme", Route: "POST:/v1/export"}
+	d, err := c.Wait(context.Background(), export)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, held := client.Hold(context.Background(), c, export, &d)
+	fmt.Println("work with fencing token", d.FencingToken)
+	if errors.Is(context.Cause(ctx), client.ErrPermitLost) {
+		fmt.Println("somebody else may be at it")
+	}
+	fmt.Println("released:", held.Release(context.Background()))
+	// Output:
+	// work with fencing token 7
+	// released: <nil>
+}
+
 // A client that starts while no node can be reached decides by what it, or another
 // one, was told before: here by a policy whose failure mode is closed.
 func ExampleWithPolicyCache() {

@@ -102,7 +102,7 @@ func (c *Client) expire(now int64) (next int64) {
 // end tells the caller of a call that was settled how it ended.
 func (c *Client) end(k *call, err error) {
 	k.err = err
-	c.acks.end(k.seq)
+	c.acks.end(k.ends())
 	k.wake()
 }
 

@@ -27,9 +27,9 @@ type fakeCluster struct {
 	nodes    map[string]*fakeNode
 	routing  *pb.Routing // what nodes tell
 	changed  chan struct{}
-	mute     bool            // routing is not pushed
-	policies []byte          // encoded; nil: nodes are of a build that tells none
-	asking   map[uint64]bool // sessions that asked for the policies
+	mute     bool                       // routing is not pushed
+	policies []byte                     // encoded; nil: nodes are of a build that tells none
+	asking   map[string]map[uint64]bool // sessions that asked each node for the policies
 }
 
 // fakeNode is one of them.
@@ -37,6 +37,7 @@ type fakeNode struct {
 	pb.UnimplementedLimiterServer
 	cluster *fakeCluster
 	addr    string
+	foreign []byte // not nil: it is a node of another cluster, with these policies; guarded by fakeCluster.mu
 
 	mu       sync.Mutex
 	script   func(ctx context.Context, m *pb.StreamRequest) []*pb.Result // nil results: no answer
@@ -213,9 +214,19 @@ func (n *fakeNode) GetFallback(ctx context.Context, r *pb.GetFallbackRequest) (*
 	if f.policies == nil {
 		return nil, status.Error(codes.Unimplemented, "unknown method")
 	}
-	f.asking[r.Session] = true
-	out := &pb.GetFallbackResponse{ClusterId: "fake", Version: 1, Digest: 77, Total: uint64(len(f.policies)), Settled: true, Clients: uint32(len(f.asking))}
-	for s := range f.asking {
+	if n.foreign != nil {
+		return &pb.GetFallbackResponse{
+			ClusterId: "another", Version: 9, Digest: 99, Total: uint64(len(n.foreign)), Settled: true, Clients: 50, Data: n.foreign,
+		}, nil
+	}
+	asking := f.asking[n.addr]
+	if asking == nil {
+		asking = map[uint64]bool{}
+		f.asking[n.addr] = asking
+	}
+	asking[r.Session] = true
+	out := &pb.GetFallbackResponse{ClusterId: "fake", Version: 1, Digest: 77, Total: uint64(len(f.policies)), Settled: true, Clients: uint32(len(asking))}
+	for s := range asking {
 		if s < r.Session {
 			out.Rank++
 		}

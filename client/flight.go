@@ -104,7 +104,7 @@ func (c *Client) deliver(m *message, a *wire.Answers) error {
 		case r.Decision == nil:
 			c.failed(k, m.attempt[i], m, errorOf(r))
 		case k.settle(finished):
-			k.decision.set(r.Decision)
+			k.decide(r.Decision)
 			decided = true
 			ends.add(k)
 		default:
@@ -136,7 +136,7 @@ type ends struct {
 }
 
 func (e *ends) add(k *call) {
-	e.seqs = append(e.seqs, k.seq)
+	e.seqs = append(e.seqs, k.ends())
 	if k.batch == nil {
 		k.wake()
 		return

@@ -27,6 +27,7 @@ func (c *Client) Refund(ctx context.Context, r Request, cost int64) (refunded bo
 	got, err := unary(ctx, c, &r, func(ctx context.Context, l pb.LimiterClient) (*pb.RefundResponse, error) {
 		return l.Refund(ctx, q)
 	})
+	c.denials.forget()
 	return got.GetRefunded(), answers(got.GetLimits()), err
 }
 

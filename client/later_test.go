@@ -16,6 +16,7 @@ type later struct {
 	refunds  []*pb.RefundRequest
 	permits  []*pb.PermitRequest
 	failures []error // of the first calls
+	refund   func(*pb.RefundRequest)
 }
 
 func (l *later) next() error {
@@ -36,6 +37,9 @@ func (n *fakeNode) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundR
 	n.later.refunds = append(n.later.refunds, r)
 	if err := n.later.next(); err != nil {
 		return nil, err
+	}
+	if n.later.refund != nil {
+		n.later.refund(r)
 	}
 	return &pb.RefundResponse{Refunded: true, Limits: []*pb.LimitDecision{{PolicyId: "p", Remaining: 10, Limit: 10}}}, nil
 }

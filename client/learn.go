@@ -18,8 +18,13 @@ type view struct {
 	nodes    []string
 }
 
-// maxEager is how many nodes a client connects to before it needs them.
-const maxEager = 16
+// maxEager is how many nodes a client connects to before it needs them. Of a larger cluster
+// it connects to the first by address, beside those that it was given and the leaders: all
+// clients ask the same ones how many clients there are, also if some of them are gone.
+const (
+	maxEager    = 16
+	alwaysEager = 2*prepareNodes - 1
+)
 
 // node returns the node at addr, starting it if it is new. mu is held.
 func (c *Client) node(addr string, seed bool) (*node, error) {
@@ -92,10 +97,12 @@ func (c *Client) learnPlacement(r *pb.Routing, hash route.Hash) {
 	}
 	c.view.revision, c.view.nodes = r.GetRevision(), r.GetNodes()
 	c.table.Store(t)
-	if len(c.view.nodes) <= maxEager {
-		for _, addr := range c.view.nodes {
-			_, _ = c.node(addr, false) // a bad address is met again when it is needed
-		}
+	eager := slices.Sorted(slices.Values(c.view.nodes))
+	if len(eager) > maxEager {
+		eager = eager[:alwaysEager]
+	}
+	for _, addr := range eager {
+		_, _ = c.node(addr, false) // a bad address is met again when it is needed
 	}
 }
 

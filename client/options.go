@@ -19,6 +19,7 @@ type options struct {
 	dial    func(ctx context.Context, addr string) (net.Conn, error)
 	creds   credentials.TransportCredentials
 	timeout time.Duration
+	memory  time.Duration // of denials; 0: none
 	logger  *slog.Logger
 
 	neverDegrade  bool
@@ -29,7 +30,7 @@ type options struct {
 }
 
 func defaults() options {
-	return options{creds: insecure.NewCredentials(), timeout: 2 * time.Second, logger: slog.Default(), dial: dialTCP, clients: 1, meters: otel.GetMeterProvider()}
+	return options{creds: insecure.NewCredentials(), timeout: 2 * time.Second, memory: usualMemory, logger: slog.Default(), dial: dialTCP, clients: 1, meters: otel.GetMeterProvider()}
 }
 
 // WithDialer makes connections by dial instead of by TCP. An error of dial other than
@@ -49,6 +50,18 @@ func WithTransportCredentials(creds credentials.TransportCredentials) Option {
 // deadline.
 func WithDefaultTimeout(d time.Duration) Option {
 	return func(o *options) { o.timeout = d }
+}
+
+// RememberDenials is for how long, 0 … 1 s, a denial is answered without asking again, where
+// one request is asked so often that it has been denied three times in a row, each time
+// before it was told to come back. It is 100 ms without this option; 0 remembers nothing.
+//
+// Such an answer has Remembered set. It is given for the same attributes and cost alone,
+// never behind the time that the denial told, and only if nothing but time ends that denial:
+// not for concurrency limits, leased policies, or requests with a RequestID. A refund,
+// a changed policy or an override may be seen so much later.
+func RememberDenials(most time.Duration) Option {
+	return func(o *options) { o.memory = most }
 }
 
 // WithLogger is told of nodes lost and found; slog.Default without this option.
@@ -90,7 +103,9 @@ func RequirePolicyCache() Option {
 
 // WithMeterProvider counts in instruments of p: ringlimit.client.degraded, answers that
 // no bucket of the cluster made, by mode and why, and ringlimit.client.late_answers,
-// decisions of the cluster that came when their call had been given up, by allowed.
+// decisions of the cluster that came when their call had been given up, by allowed, and
+// ringlimit.client.remembered, denials that were answered from memory, and
+// ringlimit.client.leased_units, what became of leases.
 // Without this option p is that of otel.GetMeterProvider, whose default counts nothing.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) { o.meters = p }

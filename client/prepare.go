@@ -121,11 +121,16 @@ func (c *Client) sameCluster(id string) bool {
 	return c.view.cluster == "" || c.view.cluster == id
 }
 
-// prepareFrom chooses whom to ask.
+// prepareFrom chooses whom to ask: of the nodes that are up the first by address, of those
+// alone that the cluster names, so that all clients ask the same ones, whatever addresses
+// they were given and however they write them.
 func (c *Client) prepareFrom() []*node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	up := slices.DeleteFunc(slices.Clone(c.order), func(n *node) bool { return !n.isUp() })
+	if known := slices.DeleteFunc(slices.Clone(up), func(n *node) bool { return !slices.Contains(c.view.nodes, n.addr) }); len(known) > 0 {
+		up = known
+	}
 	slices.SortFunc(up, func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
 	return up[:min(len(up), prepareNodes)]
 }
@@ -173,6 +178,7 @@ func (c *Client) keep(k kept) error {
 	c.kept = k
 	c.share.Store(&k.share)
 	c.rules.Store(rules)
-	c.wakeClock() // it may have to look sooner
+	c.denials.forget() // the new policies may admit what the old ones did not
+	c.wakeClock()      // it may have to look sooner
 	return nil
 }

@@ -81,6 +81,8 @@ type Decision struct {
 
 	Degraded    bool        // no bucket of the cluster was asked: made by the failure mode of the policy
 	FailureMode FailureMode // which, if Degraded: that of the policy in Answer
+	Remembered  bool        // a denial of the cluster some ms ago that still stands; see RememberDenials
+	Leased      bool        // spent from a lease that the client holds: the numbers are the cluster's, less what was spent here
 	Uncommitted bool        // a denial read from the leader's applied state
 	Group       uint32      // that decided; it and what follows are 0 where the client did
 	Epoch       uint32

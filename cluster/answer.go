@@ -53,6 +53,7 @@ var codeErrors = map[bucket.Code]error{
 	bucket.NotHeld:     fault.New(fault.NotHeld, "the group does not hold this slot"),
 	bucket.PolicyStale: fault.New(fault.PolicyStale, "the group holds a newer version of a policy"),
 	bucket.StoreFull:   fault.New(fault.StoreFull, "the cap on buckets or request ids is reached"), // see full
+	bucket.NotLeasable: fault.New(fault.NotLeased, "a limit of this kind, or a cost of 0, cannot be leased"),
 }
 
 // answer writes the results of one group's part. Requests with limits in other
@@ -91,7 +92,7 @@ func (n *Node) answerHere(ctx context.Context, v *view, p *part, b *batch, m *pb
 			away, slots = append(away, i), slotsOf(slots, &p.requests[k].Request)
 			continue
 		}
-		if item.Code == bucket.StoreFull {
+		if item.Code == bucket.StoreFull && m.Requests[i].Lease == nil {
 			n.full(b, i, p.group, epoch, p.hits[k])
 			continue
 		}
@@ -116,6 +117,9 @@ func (n *Node) answerHere(ctx context.Context, v *view, p *part, b *batch, m *pb
 		}
 		describe(v, d, answers, p.hits[k])
 		witnessLimits(d, p.requests[k].Home, p.hits[k], p.near[k])
+		if d.Leased = p.near[k] == len(p.hits[k]) && v.leased(p.hits[k]); m.Requests[i].Lease != nil {
+			n.metrics.lease(d)
+		}
 		b.results[i].Decision = d
 		n.metrics.count(d)
 	}
@@ -208,6 +212,9 @@ func describe(v *view, d *pb.Decision, answers []bucket.Answer, hits []policy.Hi
 		h := &limits[head]
 		d.Limit, d.Remaining, d.ResetAfterNs, d.RetryAfterNs = h.Capacity, h.Remaining, h.ResetAfter, h.RetryAfter
 		d.PolicyId, d.PolicyVersion, d.Reason = h.PolicyID, h.PolicyVersion, h.Reason
+		if d.Allowed && h.Units > 0 {
+			d.Lease = &pb.Lease{Units: h.Units, TtlNs: int64(leaseTime(answers)), UnitCost: h.UnitCost}
+		}
 	}
 	if d.Allowed {
 		d.DelayNs = decision.Delay(limits)
@@ -223,6 +230,7 @@ func describe(v *view, d *pb.Decision, answers []bucket.Answer, hits []policy.Hi
 		list[i].Allowed, list[i].Limit, list[i].Remaining = l.Allowed, l.Capacity, l.Remaining
 		list[i].ResetAfterNs, list[i].RetryAfterNs, list[i].DelayNs = l.ResetAfter, l.RetryAfter, l.Delay
 		list[i].PolicyId, list[i].PolicyVersion, list[i].Reason, list[i].Shadow = l.PolicyID, l.PolicyVersion, l.Reason, l.Shadow
+		list[i].UnitCost = l.UnitCost
 		if l.PermitID != 0 {
 			list[i].PermitId, list[i].FencingToken = permitOf(hits, l), l.FencingToken
 		}

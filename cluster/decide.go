@@ -132,6 +132,11 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	if len(hits) > bucket.MaxRequestTakes {
 		return fault.New(fault.InvalidArgument, "%d policies apply to the request, at most %d may", len(hits), bucket.MaxRequestTakes)
 	}
+	if r.GetLease() != nil {
+		if err := v.mayLease(hits); err != nil {
+			return err
+		}
+	}
 	if len(hits) == 0 || !decision.Enforced(hits) && v.state.Policies.NoMatch == policy.Deny {
 		n.metrics.noMatch.Inc()
 		b.noMatch(i, v.state.Policies.NoMatch)
@@ -144,6 +149,9 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 	}
 	if id.Kind == bucket.NoID && near < len(hits) {
 		id = temporaryID(v.index.Content(req))
+	}
+	if r.GetLease() != nil && near < len(hits) {
+		return fault.New(fault.NotLeased, "the limits live in several groups")
 	}
 	groupID := v.state.SlotGroup[home]
 	if !s.seats.take(v, groupID, len(m.Requests)-i) {
@@ -160,6 +168,9 @@ func (n *Node) prepare(v *view, s *scratch, b *batch, m *pb.StreamRequest, i int
 		FirstAttempt: r.GetSent().GetAttempt() == 1,
 		StaleOK:      r.GetStaleOk() && near == len(hits),
 	})
+	if r.GetLease() != nil {
+		n.askLease(&p.requests[len(p.requests)-1].Request, r)
+	}
 	p.at, p.hits, p.near = append(p.at, i), append(p.hits, hits), append(p.near, near)
 	return nil
 }
@@ -222,19 +233,21 @@ func (s *scratch) subject(r *pb.DecideRequest) *policy.Request {
 // requestID names a request as its table will know it. A copy that is older
 // than what its group can remember is refused here.
 func (s *scratch) requestID(v *view, m *pb.StreamRequest, r *pb.DecideRequest, req *policy.Request, home uint64) (bucket.ID, error) {
-	switch sent := r.GetSent(); {
-	case r.GetRequestId() != "":
-		return bucket.ID{
-			Kind: bucket.OwnID, Own: v.index.OwnKey(home, r.GetRequestId()), Content: v.index.Content(req),
-		}, nil
-	case sent.GetSequence() != 0:
-		return bucket.ID{
-			Kind: bucket.ClientID, Session: s.sessionKey(v, sent.GetSession()), Sequence: sent.GetSequence(), Acked: m.GetAcked(),
-			Content: v.index.Content(req), AgeNanos: sent.GetAgeNs(),
-		}, nil
-	default:
+	if r.GetRequestId() == "" && r.GetSent().GetSequence() == 0 {
 		return bucket.ID{}, nil
 	}
+	content, acked := v.index.Content(req), m.GetAcked()
+	if l := r.GetLease(); l != nil {
+		content, acked = leaseContent(content, l.GetUnits()), l.GetAcked()
+	}
+	if r.GetRequestId() != "" {
+		return bucket.ID{Kind: bucket.OwnID, Own: v.index.OwnKey(home, r.GetRequestId()), Content: content}, nil
+	}
+	sent := r.GetSent()
+	return bucket.ID{
+		Kind: bucket.ClientID, Session: s.sessionKey(v, sent.GetSession()), Sequence: sent.GetSequence(), Acked: acked,
+		Content: content, AgeNanos: sent.GetAgeNs(),
+	}, nil
 }
 
 // sessionKey is the session as tables know it; mostly all requests of a message have one.

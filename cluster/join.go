@@ -19,7 +19,7 @@ import (
 )
 
 // formatMax is the newest format of entries, chunks and digests this program reads.
-const formatMax = control.FormatMax
+const formatMax = leaseFormat
 
 // clusterID is the cluster this node belongs to, empty before one is known.
 func (n *Node) clusterID() string {

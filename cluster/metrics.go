@@ -28,6 +28,9 @@ type metrics struct {
 	epochs    prometheus.Counter
 	salvaged  *prometheus.CounterVec // by kind of source
 	noRoom    *prometheus.CounterVec
+	leases    [2]prometheus.Counter // [allowed]
+	units     prometheus.Counter
+	refunds   prometheus.Counter
 }
 
 func newMetrics(n *Node) *metrics {
@@ -58,7 +61,11 @@ func newMetrics(n *Node) *metrics {
 			m.decisions[allowed][uncommitted] = decisions.WithLabelValues(yes(allowed), yes(1-uncommitted))
 		}
 	}
-	m.registry.MustRegister(m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.busy, m.takes, m.forwarded, m.noMatch, decisions,
+	leases := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ringlimit_leases_total", Help: "Leases that groups this node leads were asked for."}, []string{"allowed"})
+	m.leases = [2]prometheus.Counter{leases.WithLabelValues("false"), leases.WithLabelValues("true")}
+	m.units = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_leased_units_total", Help: "Units of those leases; each is what one request costs."})
+	m.refunds = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_refunds_total", Help: "Charges given back, and leases returned before all of them was spent, that callers asked this node for."})
+	m.registry.MustRegister(leases, m.units, m.refunds, m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.busy, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &queueCollector{n}, &placementCollector{n})
 	return m

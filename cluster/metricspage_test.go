@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringlimit/ringlimit/transport/envoy"
 )
 
 var rewrite = cliflag.Bool("rewrite", false, "write the metrics there are into docs/metrics.md")
@@ -47,7 +49,9 @@ var descOf = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "
 // metricsTable is a row for each metric of the project's own, by name.
 func metricsTable(t *testing.T) string {
 	ch := make(chan *prometheus.Desc, 1024)
-	newMetrics(new(Node)).registry.Describe(ch)
+	registry := newMetrics(new(Node)).registry
+	registry.MustRegister(envoy.New(envoy.Options{})) // as Open does with that of its server
+	registry.Describe(ch)
 	close(ch)
 	var rows []string
 	for d := range ch {

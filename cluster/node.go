@@ -63,6 +63,7 @@ type Node struct {
 	shelf       *shelf     // what others read slots from
 	backup      *slotsFile // that the cluster is restored from; nil: none
 	fallbacks   fallbacks
+	lessees     lessees
 	spells      sync.Map // group id → *spell; of those that had no room for a bucket
 	fatal       chan error
 
@@ -127,6 +128,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.server = transport.NewServer(n, transport.ServerOptions{
 		Logger: n.log, Busy: func(after time.Duration) { n.metrics.busy.Observe(after.Seconds()) },
 	})
+	n.metrics.registry.MustRegister(n.server.Envoy)
 	return n, nil
 }
 

@@ -63,16 +63,20 @@ func (m *matched) parts() []uint16 {
 	return slots
 }
 
-// Refund gives back what a decision under the caller's own id took, once. It
-// may be repeated: what was given back is not given back again.
+// Refund gives back what a decision under the caller's own id took, or what was not
+// spent of a lease, once. It may be repeated: what was given back is not given back again.
 func (n *Node) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error) {
 	m, err := n.match(&pb.DecideRequest{Subject: r.GetSubject()})
 	if err != nil {
 		return nil, err
 	}
-	id := bucket.ID{Kind: bucket.OwnID, Own: m.view.index.OwnKey(m.hash, r.GetRequestId())}
+	id, slots := bucket.ID{Kind: bucket.OwnID, Own: m.view.index.OwnKey(m.hash, r.GetRequestId())}, m.parts()
+	if l := r.GetLease(); l != nil {
+		id = bucket.ID{Kind: bucket.ClientID, Session: m.view.index.Session(l.GetSession()), Sequence: l.GetSequence(), AgeNanos: l.GetAgeNs()}
+		slots = slots[:1] // the home's: a lease is of one entry
+	}
 	out := new(pb.RefundResponse)
-	for _, slot := range m.parts() {
+	for _, slot := range slots {
 		var o group.Outcome
 		err := n.askSlot(ctx, &group.Request{Request: bucket.Request{
 			Op: bucket.OpRefund, Home: slot, ID: id, Amount: uint64(r.GetCost()),
@@ -84,6 +88,7 @@ func (n *Node) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundRespo
 		switch item.Code {
 		case bucket.Refunded:
 			out.Refunded = true
+			n.metrics.refunds.Inc()
 			var d pb.Decision
 			describe(m.view, &d, o.Results.Answers[item.First:item.First+item.Count], nil)
 			out.Limits = append(out.Limits, limitsOf(&d)...)

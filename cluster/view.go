@@ -17,13 +17,17 @@ type view struct {
 	replicas map[uint32]*group.Replica // of the current epoch only
 	onTheWay map[uint16]bool           // slots of open moves
 	queues   map[uint32]*intake.Queue  // what waits for each group; they outlive the view
+	unread   string                    // a node that cannot read leases, "": all can
 }
 
 // refreshView makes a new view when the control state or the replicas changed.
 func (n *Node) refreshView() {
 	s := n.control.State()
 	old := n.view.Load()
-	v := &view{state: s, replicas: make(map[uint32]*group.Replica), onTheWay: onTheWay(s), queues: queues(old, s)}
+	v := &view{
+		state: s, replicas: make(map[uint32]*group.Replica), onTheWay: onTheWay(s),
+		queues: queues(old, s), unread: cannotLease(s),
+	}
 	for _, x := range n.hosts.all() {
 		if g, ok := s.Group(x.parsed.Group); ok && g.Epoch == x.parsed.Epoch && member(g, x.parsed.Serial) {
 			v.replicas[g.ID] = x.replica

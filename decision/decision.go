@@ -24,6 +24,8 @@ type Limit struct {
 	Delay         int64
 	PermitID      uint64 // as bucket.Answer has it
 	FencingToken  uint64 // likewise
+	Units         uint64 // likewise, of a lease
+	UnitCost      uint64 // likewise
 }
 
 // The reasons of decisions, as callers see them.
@@ -65,7 +67,7 @@ func Append(dst []Limit, index *policy.Index, hits []policy.Hit, answers []bucke
 		l := Limit{
 			PolicyVersion: a.Rule.Version, Allowed: a.Allowed, Shadow: a.Shadow, Reason: Reason(a.Reason),
 			Capacity: a.Capacity, Remaining: a.Remaining, ResetAfter: a.ResetAfter, RetryAfter: a.RetryAfter,
-			Delay: a.Delay, PermitID: a.PermitID, FencingToken: a.FencingToken,
+			Delay: a.Delay, PermitID: a.PermitID, FencingToken: a.FencingToken, Units: a.Units, UnitCost: a.UnitCost,
 		}
 		if i < len(hits) && hits[i].Rule.Policy == a.Rule.Policy {
 			l.PolicyID = hits[i].Policy.ID

@@ -173,6 +173,8 @@ func TestBadFilesNameLineFieldAndReason(t *testing.T) {
 		"cost of class 0":     {with("cost: {default: 0}"), `policies[1].cost.default: 0, want 1 … 1000000000`},
 		"mode":                {with("mode: on"), `f.yaml:9:5: policies[1].mode: "on", want enforce, shadow or disabled`},
 		"consistency":         {with("consistency: weak"), `policies[1].consistency: "weak", want strict or leased`},
+		"leased log":          {with("algorithm: sliding_log", "consistency: leased"), `f.yaml:9:5: policies[1].consistency: leased, want strict for sliding_log: only tokens of token_bucket and fixed_window`},
+		"leased permits":      {with("algorithm: concurrency", "consistency: leased"), `policies[1].consistency: leased, want strict for concurrency`},
 		"state loss":          {with("on_state_loss: half"), `policies[1].on_state_loss: "half", want empty, salvage or full`},
 		"unavailable word":    {with("on_unavailable: deny"), `f.yaml:9:5: policies[1].on_unavailable: "deny", want local, closed or open`},
 		"unavailable key":     {with("on_unavailable: {made: local}"), "f.yaml:9:22: policies[1].on_unavailable.made: unknown key, want mode, after, for or then"},

@@ -63,7 +63,7 @@ func policySchema() object {
 			"on_unavailable":  describe("What a caller does when the limiter is out of reach.", unavailableSchema()),
 			"on_state_loss":   describe("How full buckets are once a group has lost its state for good.", enum(stateLosses)),
 			"mode":            describe("shadow counts and never denies; disabled does nothing.", enum(modes)),
-			"consistency":     describe("leased lets a client hold tokens for a bounded time.", enum(consistencies)),
+			"consistency":     describe("leased lets clients take tokens in advance and hold them for a second; for token_bucket and fixed_window.", enum(consistencies)),
 			"rate_per_second": describe("Another way to give amount and window.", integer(0)),
 			"limit_count":     describe("Another way to give amount.", integer(0)),
 			"window_seconds":  describe("Another way to give window.", object{"type": "integer", "minimum": 1, "maximum": bucket.MaxWindow / int64(1e9)}),

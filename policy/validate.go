@@ -248,6 +248,8 @@ func (p *Policy) checkWords() error {
 		return invalid("mode", "%s, want %s", p.Mode, modes)
 	case !consistencies.has(uint8(p.Consistency)):
 		return invalid("consistency", "%s, want %s", p.Consistency, consistencies)
+	case p.Consistency == Leased && !p.Limit.Algorithm.Leasable():
+		return invalid("consistency", "leased, want strict for %s: only tokens of token_bucket and fixed_window can be handed out before they are used", p.Limit.Algorithm)
 	}
 	return p.OnUnavailable.check("on_unavailable")
 }

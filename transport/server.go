@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/api/wire"
+	"github.com/ringlimit/ringlimit/transport/envoy"
 )
 
 // Backend is the node behind the server. All methods are called by many
@@ -102,11 +103,13 @@ const (
 	minPingInterval  = time.Second // clients that ping more often are cut off
 )
 
-// Server answers callers of one node: Limiter, Policies, Cluster, gRPC health and
-// reflection. Serve is that of grpc.
+// Server answers callers of one node: Limiter, Policies, Cluster, Envoy's rate limit
+// service, gRPC health and reflection. Serve is that of grpc.
 type Server struct {
 	*grpc.Server
-	streams   sync.WaitGroup // readers and workers of streams, which outlive their handlers for a moment
+	// Envoy is Envoy's rate limit service; it is a prometheus.Collector.
+	Envoy     *envoy.Server
+	streams   sync.WaitGroup // what outlives its handler for a moment: readers and workers of streams, and what Envoy starts
 	born      time.Time
 	deciding  atomic.Int64 // requests that streams have read and not answered
 	conns     conns
@@ -145,6 +148,10 @@ func NewServer(b Backend, o ServerOptions) *Server {
 	s.RegisterService(limiterDesc(), s)
 	s.RegisterService(policiesDesc(), s)
 	s.RegisterService(clusterDesc(), s)
+	s.Envoy = envoy.New(envoy.Options{
+		Service: s, Fallback: b.GetFallback, Go: s.streams.Go, Nodes: func() int { return len(b.Routing().GetNodes()) },
+	})
+	s.Envoy.Register(s)
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	reflection.Register(s.Server)
 	s.SetServing(false)

@@ -17,6 +17,11 @@ func (s *Server) Decide(ctx context.Context, q *wire.Requests) []*pb.Result {
 	return s.timed(ctx, q)
 }
 
+// Refund gives back what a decision under the caller's own id took.
+func (s *Server) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error) {
+	return s.refund(ctx, r)
+}
+
 // Release frees a permit before its time.
 func (s *Server) Release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error) {
 	return s.release(ctx, r)

@@ -47,11 +47,12 @@ var (
 	Conflict           = &Kind{pb.Code_CODE_CONFLICT, codes.Aborted, "conflict"}
 	PreconditionFailed = &Kind{pb.Code_CODE_PRECONDITION_FAILED, codes.FailedPrecondition, "precondition failed"}
 	PolicyStale        = &Kind{pb.Code_CODE_POLICY_STALE, codes.FailedPrecondition, "policy stale"}
+	NotLeased          = &Kind{pb.Code_CODE_NOT_LEASED, codes.FailedPrecondition, "not leased"}
 )
 
 var kinds = []*Kind{
 	InvalidArgument, NotLeader, NoLeader, Busy, OutcomeUnknown, TooOld, IDReused, Deadline,
-	NotHeld, StoreFull, NotReady, Unavailable, Internal, NotFound, Conflict, PreconditionFailed, PolicyStale,
+	NotHeld, StoreFull, NotReady, Unavailable, Internal, NotFound, Conflict, PreconditionFailed, PolicyStale, NotLeased,
 }
 
 // Error is a kind with its particulars. errors.Is(err, kind) holds for its Kind.

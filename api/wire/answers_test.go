@@ -13,9 +13,10 @@ func decision() *pb.Decision {
 		Allowed: true, Limit: 100, Remaining: 99, ResetAfterNs: 600_000_000, RetryAfterNs: -1, DelayNs: 5, PolicyId: "payments",
 		PolicyVersion: 812, Reason: "rate_limited", Degraded: true, Uncommitted: true, Epoch: 3, Group: 2, Index: 1 << 40,
 		Limits: []*pb.LimitDecision{
-			{Allowed: true, Limit: 1, Remaining: 2, ResetAfterNs: 3, RetryAfterNs: -1, DelayNs: 4, PolicyId: "a", PolicyVersion: 5, Reason: "b", PermitId: "g0-e1-p9", FencingToken: 1 << 33, Shadow: true, Witness: witnessed(6)}, {},
+			{Allowed: true, Limit: 1, Remaining: 2, ResetAfterNs: 3, RetryAfterNs: -1, DelayNs: 4, PolicyId: "a", PolicyVersion: 5, Reason: "b", PermitId: "g0-e1-p9", FencingToken: 1 << 33, Shadow: true, Witness: witnessed(6), UnitCost: 1 << 34}, {},
 		},
 		Term: 9, SlotTimeNs: 77, PermitId: "g0-e1-p9", FencingToken: 1<<63 + 5, Witness: witnessed(1 << 60),
+		Leased: true, Lease: &pb.Lease{Units: 1 << 35, TtlNs: 1e9, UnitCost: 7},
 	}
 }
 

@@ -21,13 +21,30 @@ func check(q *pb.DecideRequest, session uint64) error {
 	if n := len(q.RequestId); n > MaxRequestID {
 		return invalid("request_id", "must be at most %d bytes, is %d", MaxRequestID, n)
 	}
+	if q.Lease != nil {
+		if err := checkLease(q); err != nil {
+			return err
+		}
+		session = 0 // leases have one of their own
+	}
 	if q.Sent == nil {
 		return nil
 	}
 	if q.RequestId != "" {
 		return invalid("request_id", "must be absent where sent names the request")
 	}
-	return checkSent(q.Sent, session)
+	return checkSent("sent", q.Sent, session)
+}
+
+// checkLease judges a request that asks for a lease.
+func checkLease(q *pb.DecideRequest) error {
+	switch n := q.Lease.GetUnits(); {
+	case n < 1 || n > MaxCost:
+		return invalid("lease.units", "must be 1 to %d, is %d", MaxCost, n)
+	case q.Cost != nil && q.GetCost() == 0:
+		return invalid("cost", "must be that of one unit of the lease, is 0")
+	}
+	return nil
 }
 
 // CheckDecide holds a request that protobuf did not decode to the rules that need no
@@ -39,19 +56,20 @@ func CheckDecide(q *pb.DecideRequest) error {
 	return checkSubject(q.GetSubject())
 }
 
-func checkSent(s *pb.Sent, session uint64) error {
+// checkSent judges the name of a request in the field at.
+func checkSent(at string, s *pb.Sent, session uint64) error {
 	if s.Session == 0 {
 		s.Session = session
 	}
 	switch {
 	case s.Session == 0:
-		return invalid("sent.session", "must not be 0")
+		return invalid(at+".session", "must not be 0")
 	case session != 0 && s.Session != session:
-		return invalid("sent.session", "must be that of the message")
+		return invalid(at+".session", "must be that of the message")
 	case s.Sequence == 0:
-		return invalid("sent.sequence", "must be at least 1")
+		return invalid(at+".sequence", "must be at least 1")
 	case s.AgeNs > math.MaxInt64:
-		return invalid("sent.age_ns", "must be at most %d", int64(math.MaxInt64))
+		return invalid(at+".age_ns", "must be at most %d", int64(math.MaxInt64))
 	}
 	return nil
 }
@@ -59,15 +77,22 @@ func checkSent(s *pb.Sent, session uint64) error {
 // CheckRefund holds a refund to the rules that need no policy.
 func CheckRefund(r *pb.RefundRequest) error {
 	switch n := len(r.GetRequestId()); {
-	case n == 0:
+	case n == 0 && r.Lease == nil:
 		return invalid("request_id", "must be that of the decision, is empty")
+	case n > 0 && r.Lease != nil:
+		return invalid("request_id", "must be absent where lease names what is returned")
 	case n > MaxRequestID:
 		return invalid("request_id", "must be at most %d bytes, is %d", MaxRequestID, n)
 	case r.GetCost() < 0 || r.GetCost() > MaxCost:
 		return invalid("cost", "must be 0 to %d, is %d", MaxCost, r.GetCost())
 	}
 	if r.Sent != nil {
-		if err := checkSent(r.Sent, 0); err != nil {
+		if err := checkSent("sent", r.Sent, 0); err != nil {
+			return err
+		}
+	}
+	if r.Lease != nil {
+		if err := checkSent("lease", r.Lease, 0); err != nil {
 			return err
 		}
 	}

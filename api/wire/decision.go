@@ -38,6 +38,8 @@ func (a *Answers) decision(outer *span) error {
 			a.value.PermitId, err = text(&s)
 		case num == 20 && typ == protowire.BytesType:
 			a.value.Witness, err = witness(&s, a.value.Witness)
+		case num == 22 && typ == protowire.BytesType:
+			a.value.Lease, err = lease(&s, a.value.Lease)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -72,6 +74,8 @@ func number(s *span, d *pb.Decision, num protowire.Number) error {
 		d.SlotTimeNs = int64(v)
 	case 19:
 		d.FencingToken = v
+	case 21:
+		d.Leased = v != 0
 	}
 	return err
 }
@@ -102,6 +106,18 @@ func (a *Answers) limit(outer *span) error {
 		}
 	}
 	return nil
+}
+
+// lease reads what was granted, which is rare: a lease stands for many decisions.
+func lease(outer *span, l *pb.Lease) (*pb.Lease, error) {
+	s, err := outer.sub()
+	if err != nil {
+		return l, err
+	}
+	if l == nil {
+		l = new(pb.Lease)
+	}
+	return l, proto.UnmarshalOptions{Merge: true}.Unmarshal(s.bytes(), l)
 }
 
 // witness reads where an answer was made, which only tests ask for.
@@ -152,6 +168,8 @@ func sharedNumber(s *span, l *pb.LimitDecision, num protowire.Number) error {
 		l.FencingToken = v
 	case 12:
 		l.Shadow = v != 0
+	case 14:
+		l.UnitCost = v
 	}
 	return err
 }

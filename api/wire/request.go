@@ -35,6 +35,7 @@ type Requests struct {
 	sents      slab[pb.Sent]
 	costs      slab[int64]
 	single     slab[pb.PolicyCost]
+	leases     slab[pb.LeaseAsk]
 }
 
 // Bad is a request that cannot be judged. Err is InvalidArgument with the field's path.
@@ -177,4 +178,5 @@ func (r *Requests) reset() {
 	r.sents.reset(2 * MaxRequests)
 	r.costs.reset(2 * MaxRequests)
 	r.single.reset(2 * MaxRequests)
+	r.leases.reset(2 * MaxRequests)
 }

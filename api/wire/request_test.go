@@ -22,7 +22,7 @@ func full() *pb.DecideRequest {
 			Route: "POST:/v1/payments", Plan: "standard", Region: "eu", Attributes: []*pb.Attribute{{Name: "shard", Value: "ü"}, {}},
 		},
 		Cost: cost(3), Sent: &pb.Sent{Session: 7, Sequence: 9, Attempt: 2, AgeNs: 1e9, Epoch: 4}, StaleOk: true, Witness: true,
-		Costs: []*pb.PolicyCost{{Policy: "export", Cost: 1e9}, {Policy: "ü"}, {}},
+		Costs: []*pb.PolicyCost{{Policy: "export", Cost: 1e9}, {Policy: "ü"}, {}}, Lease: &pb.LeaseAsk{Units: 1e9, Acked: 1 << 50},
 	}
 }
 
@@ -105,6 +105,38 @@ func TestSentTakesTheSessionOfTheMessage(t *testing.T) {
 	}
 }
 
+// TestALeaseNamesItsOwnSession: other than that of the message it came in.
+func TestALeaseNamesItsOwnSession(t *testing.T) {
+	m := &pb.StreamRequest{Session: 7, Requests: []*pb.DecideRequest{{Sent: &pb.Sent{Session: 8, Sequence: 1}, Lease: &pb.LeaseAsk{Units: 3, Acked: 2}}}}
+	var r Requests
+	if err := r.Stream(marshal(t, m), MaxRequests); err != nil || len(r.Bad) != 0 {
+		t.Fatal(err, r.Bad)
+	}
+	if q := r.Message.Requests[0]; q.Sent.Session != 8 || q.Lease.Units != 3 || q.Lease.Acked != 2 {
+		t.Errorf("got %v", q)
+	}
+}
+
+func TestRefundsNameWhatTheyGiveBack(t *testing.T) {
+	lease := &pb.Sent{Session: 1, Sequence: 2}
+	for field, r := range map[string]*pb.RefundRequest{
+		"":               {RequestId: "i"},
+		"-":              {Lease: lease, Cost: 5},
+		"request_id":     {},
+		"request_id ":    {RequestId: "i", Lease: lease},
+		"lease.sequence": {Lease: &pb.Sent{Session: 1}},
+		"cost":           {Lease: lease, Cost: -1},
+		"sent.session":   {RequestId: "i", Sent: &pb.Sent{Sequence: 1}},
+		"lease.age_ns":   {Lease: &pb.Sent{Session: 1, Sequence: 1, AgeNs: math.MaxUint64}},
+	} {
+		err := CheckRefund(r)
+		var e *fault.Error
+		if wrong := strings.Trim(field, "- "); (err == nil) != (wrong == "") || errors.As(err, &e) && !strings.HasPrefix(e.Field, wrong) {
+			t.Errorf("%q: %v", field, err)
+		}
+	}
+}
+
 func TestBadRequestsAreNamed(t *testing.T) {
 	many := func(n int) *pb.DecideRequest {
 		s := &pb.Subject{}
@@ -132,6 +164,11 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{"request_id", marshal(t, &pb.DecideRequest{RequestId: "i", Sent: &pb.Sent{Session: 7, Sequence: 1}})},
 		{"sent.sequence", marshal(t, &pb.DecideRequest{Sent: &pb.Sent{Session: 7}})},
 		{"sent.session", marshal(t, &pb.DecideRequest{Sent: &pb.Sent{Session: 8, Sequence: 1}})},
+		{"sent.session", marshal(t, &pb.DecideRequest{Sent: &pb.Sent{Sequence: 1}, Lease: &pb.LeaseAsk{Units: 1}})},
+		{"lease.units", marshal(t, &pb.DecideRequest{Lease: &pb.LeaseAsk{}})},
+		{"lease.units", marshal(t, &pb.DecideRequest{Lease: &pb.LeaseAsk{Units: MaxCost + 1}})},
+		{"cost", marshal(t, &pb.DecideRequest{Cost: cost(0), Lease: &pb.LeaseAsk{Units: 1}})},
+		{"lease", []byte("\x42\x01\x08")},
 		{"sent.age_ns", marshal(t, &pb.DecideRequest{Sent: &pb.Sent{Session: 7, Sequence: 1, AgeNs: math.MaxUint64}})},
 		{"subject.principals", marshal(t, many(9))},
 		{"subject.attributes", marshal(t, attributes)},
@@ -234,6 +271,12 @@ func wellFormed(q *pb.DecideRequest, session uint64) bool {
 			return false
 		}
 	}
+	if l := q.Lease; l != nil {
+		if l.Units < 1 || l.Units > MaxCost || q.Cost != nil && *q.Cost == 0 {
+			return false
+		}
+		session = 0
+	}
 	return q.GetCost() >= 0 && q.GetCost() <= MaxCost && len(q.RequestId) <= 64 &&
 		len(q.GetSubject().GetPrincipals()) <= 8 && len(q.GetSubject().GetAttributes()) <= 16 && len(q.Costs) <= MaxCosts &&
 		(s == nil || q.RequestId == "" && s.Sequence > 0 && s.AgeNs <= math.MaxInt64 &&
@@ -248,8 +291,13 @@ func sameAs(got, want *pb.DecideRequest, session uint64) bool {
 		want.Subject = &pb.Subject{}
 	}
 	if want.Sent != nil {
-		want.Sent.Session = max(want.Sent.Session, session)
+		if want.Lease == nil {
+			want.Sent.Session = max(want.Sent.Session, session)
+		}
 		want.Sent.ProtoReflect().SetUnknown(nil)
+	}
+	if want.Lease != nil {
+		want.Lease.ProtoReflect().SetUnknown(nil)
 	}
 	want.ProtoReflect().SetUnknown(nil)
 	want.Subject.ProtoReflect().SetUnknown(nil)

@@ -85,6 +85,16 @@ func appendDecision(dst []byte, d *pb.Decision) []byte {
 		dst, start = Open16(dst, 20)
 		dst = Close(appendWitness(dst, d.Witness), start)
 	}
+	if d.Leased {
+		dst = appendUint16(dst, 21, 1)
+	}
+	if l := d.Lease; l != nil {
+		var start int
+		dst, start = Open16(dst, 22)
+		dst = AppendUint(dst, 1, l.Units)
+		dst = AppendUint(dst, 2, uint64(l.TtlNs))
+		dst = Close(AppendUint(dst, 3, l.UnitCost), start)
+	}
 	return dst
 }
 
@@ -128,7 +138,7 @@ func appendLimit(dst []byte, l *pb.LimitDecision) []byte {
 		dst, start = Open(dst, 13)
 		dst = Close(appendWitness(dst, w), start)
 	}
-	return dst
+	return AppendUint(dst, 14, l.GetUnitCost())
 }
 
 func appendError(dst []byte, e *pb.Error) []byte {

@@ -37,6 +37,8 @@ func (r *Requests) decide(s span) (*pb.DecideRequest, error) {
 			q.Witness = v != 0
 		case num == 6 && typ == protowire.BytesType:
 			err = r.policyCost(&s, q)
+		case num == 8 && typ == protowire.BytesType:
+			err = r.lease(&s, q)
 		default:
 			err = s.skip(num, typ)
 		}
@@ -48,6 +50,34 @@ func (r *Requests) decide(s span) (*pb.DecideRequest, error) {
 		r.newSubject(q)
 	}
 	return q, nil
+}
+
+// lease decodes what a request wants of a lease.
+func (r *Requests) lease(outer *span, q *pb.DecideRequest) error {
+	s, err := outer.sub()
+	if err != nil {
+		return err
+	}
+	if q.Lease == nil {
+		q.Lease = r.leases.next()
+		*q.Lease = pb.LeaseAsk{}
+	}
+	for s.more() {
+		num, typ, err := s.next()
+		switch {
+		case err != nil:
+		case num == 1 && typ == protowire.VarintType:
+			q.Lease.Units, err = s.varint()
+		case num == 2 && typ == protowire.VarintType:
+			q.Lease.Acked, err = s.varint()
+		default:
+			err = s.skip(num, typ)
+		}
+		if err != nil {
+			return within("lease", err)
+		}
+	}
+	return nil
 }
 
 func (r *Requests) newSubject(q *pb.DecideRequest) {

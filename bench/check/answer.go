@@ -25,6 +25,9 @@ func Answered(o Op, d *client.Decision, err error, names Names) []Op {
 	o.set(d.Allowed, d.Degraded)
 	o.witness(d.Group, d.Epoch, d.Term, d.Index, d.SlotTime, d.Uncommitted)
 	o.Witness.place(d.Witness)
+	if o.Leased = d.Leased; o.Leased {
+		o.Witness = Witness{} // what the answer has is of the grant
+	}
 	var out []Op
 	for _, a := range d.All() {
 		l := o

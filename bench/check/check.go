@@ -74,6 +74,17 @@ type Checker struct {
 	Judge func(*Setup, []Op) Verdict
 }
 
+// ofLeased are the checkers that can judge buckets of Setup.Leased too.
+var ofLeased = []string{"codes", "window"}
+
+// strict are the operations on buckets that are not leased.
+func (s *Setup) strict(ops []Op) []Op {
+	if len(s.Leased) == 0 {
+		return ops
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool { _, leased := s.Leased[o.Bucket]; return leased })
+}
+
 // Checkers are those that judge what callers saw, the cheap ones first.
 func Checkers() []Checker {
 	return []Checker{
@@ -104,8 +115,13 @@ func Checkers() []Checker {
 func All(s *Setup, ops []Op) []Verdict {
 	s = s.knowing(ops)
 	var verdicts []Verdict
+	strict := s.strict(ops)
 	for _, c := range Checkers() {
-		verdicts = append(verdicts, c.Judge(s, ops))
+		judged := strict
+		if slices.Contains(ofLeased, c.Name) {
+			judged = ops
+		}
+		verdicts = append(verdicts, c.Judge(s, judged))
 	}
 	return verdicts
 }

@@ -76,6 +76,7 @@ type Op struct {
 	Permit     string // granted, or the one to renew or release
 	Token      uint64 // fencing token of the permit
 	Degraded   bool   // made without the cluster
+	Leased     bool   // made from a lease: the numbers are those of its grant, and there is no Witness
 
 	Witness Witness
 }

@@ -46,6 +46,11 @@ type Setup struct {
 	// not listed.
 	Changed map[string]map[uint64]Limit
 
+	// Leased has the buckets of leased policies, and how long clients may keep their
+	// tokens. What one answer tells of such a bucket says little about the next: another
+	// client may hold tokens of it, and return some. Only the bound on all is judged.
+	Leased map[string]time.Duration
+
 	Faults     []Fault
 	Strict     bool // no answer may be made without the cluster
 	Silences   []Silence

@@ -10,7 +10,7 @@ import (
 // Window holds that in any interval no more is admitted than its limit allows (I2),
 // whatever became of requests without an answer:
 //
-//	token_bucket, leaky_bucket  burst + rate × time × (1 + drift) + 1
+//	token_bucket, leaky_bucket  burst + rate × time × (1 + drift) + 1; leased: and rate × the time of a lease
 //	fixed_window                twice the amount in any window, as around an edge
 //	sliding_window              the same: its estimate is of traffic spread evenly,
 //	                            and traffic at the end of one window may pass again
@@ -98,6 +98,7 @@ func returned(s *Setup, name string, ops []Op) []Given {
 // a; the best of them is asked for.
 func rateBound(s *Setup, v *Verdict, name string, l Limit, spent []Op, extra []Given) {
 	rate := perNano(l) * (1 + s.drift())
+	most := float64(capacity(l)) + rate*float64(s.Leased[name])
 	calls := starts(spent)
 	t := newTree(len(calls))
 	for i, a := range calls {
@@ -111,11 +112,11 @@ func rateBound(s *Setup, v *Verdict, name string, l Limit, spent []Op, extra []G
 		}
 		t.add(0, upTo(calls, o.Call), float64(o.Cost))
 		best, at := t.most(upTo(calls, o.Return))
-		if excess := best - rate*float64(o.Return) - float64(capacity(l)); excess > 1 {
+		if excess := best - rate*float64(o.Return) - most; excess > 1 {
 			a := calls[at]
 			within := inside(spent, a, o.Return)
-			v.find(name, ends(within), "%d tokens admitted within %v: %.1f more than %d at once and %.1f in that time",
-				sum(within), o.Return-a, excess, capacity(l), rate*float64(o.Return-a))
+			v.find(name, ends(within), "%d tokens admitted within %v: %.1f more than %.0f at once and %.1f in that time",
+				sum(within), o.Return-a, excess, most, rate*float64(o.Return-a))
 			return
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // pass is a call that may go on.
 type pass struct {
 	ctx  context.Context // of the handler
-	held *holding        // nil: it holds no permit
+	held *client.Held    // nil: it holds no permit
 }
 
 // admit returns when a call may go on, with a pass that must be ended, or how it ends.
@@ -37,9 +37,7 @@ func (l *limiter) admit(ctx context.Context, c Call, trail func(metadata.MD)) (*
 		return nil, l.deny(ctx, c, &r, d, trail)
 	}
 	p := &pass{ctx: context.WithValue(ctx, decisionKey{}, &d)}
-	if ids := permits(&d); len(ids) > 0 {
-		p.hold(l.decider, r, ids, firstRenewal(&d, asked))
-	}
+	p.ctx, p.held = client.Hold(p.ctx, l.decider, r, &d, client.AskedAt(asked), client.UntilReleased())
 	if err := p.wait(d.Delay); err != nil {
 		p.end()
 		return nil, err
@@ -97,19 +95,26 @@ func (p *pass) wait(delay time.Duration) error {
 	return p.result(gone(p.ctx.Err()))
 }
 
+// releaseWait is how long an answer waits for its permits to be given back, so that a
+// caller who has it finds them free: a limiter that hangs must not be the slow part.
+const releaseWait = 100 * time.Millisecond
+
 // end gives back what the call holds.
 func (p *pass) end() {
-	if p.held != nil {
-		p.held.end()
+	if p.held == nil {
+		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
+	defer cancel()
+	_ = p.held.Release(ctx) // a permit that is not given back ends by itself
 }
 
 // lost is how the call ends if it has lost a permit, else nil.
 func (p *pass) lost() error {
-	if p.held == nil || !errors.Is(context.Cause(p.ctx), ErrPermitLost) {
+	if !errors.Is(context.Cause(p.ctx), client.ErrPermitLost) {
 		return nil
 	}
-	return withDetails(status.New(codes.Aborted, ErrPermitLost.Error()), info(reasonLost, nil)).Err()
+	return withDetails(status.New(codes.Aborted, client.ErrPermitLost.Error()), info(reasonLost, nil)).Err()
 }
 
 // result is how the call ends whose handler returned err: one that stopped because the
@@ -123,18 +128,4 @@ func (p *pass) result(err error) error {
 		return lost
 	}
 	return err
-}
-
-// permits are the ids of all permits that a request was granted, each once; those of
-// policies in shadow mode too, which count what is given back as others do.
-func permits(d *client.Decision) (ids []string) {
-	if d.PermitID != "" {
-		ids = append(ids, d.PermitID)
-	}
-	for i := range d.Limits {
-		if id := d.Limits[i].PermitID; id != "" && id != d.PermitID {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

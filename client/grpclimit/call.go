@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/ringlimit/ringlimit/client"
+	"github.com/ringlimit/ringlimit/client/internal/clientip"
 )
 
 // Call is what is to be decided: a call, or with PerMessage one message of a stream.
@@ -56,7 +57,7 @@ func (l *limiter) request(ctx context.Context, c Call) client.Request {
 		}
 	}
 	if !own {
-		if ip := counted(l.proxies.caller(ctx), l.ipv6Bits); ip != "" {
+		if ip := clientip.Counted(l.hops.caller(ctx), l.ipv6Bits); ip != "" {
 			r.Principals = append(r.Principals, client.Principal{Type: "ip", ID: ip})
 		}
 	}

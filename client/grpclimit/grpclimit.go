@@ -34,21 +34,22 @@
 // A leaky bucket's delay is waited before the handler runs: a call that cannot wait is
 // refused, though its turn is taken, so a burst should drain within the shortest deadline.
 // The permits of concurrency
-// limits are held while it runs: renewed at half of their time, and released when it has
-// returned or panicked. The answer waits for that for at most 50 ms, so that a caller who
-// has it finds the permit free; the release itself is tried for 2 s, or until the Client
-// is closed.
+// limits are held while it runs, renewed meanwhile, and released when it has returned or
+// panicked. The answer waits for that for at most 100 ms, so that a caller who
+// has it finds the permit free; the release itself is tried for 5 s, or until the Client
+// is closed. A permit that is lost all the same ends the context of the handler, with
+// client.ErrPermitLost as its cause.
 package grpclimit
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/ringlimit/ringlimit/client"
+	"github.com/ringlimit/ringlimit/client/internal/clientip"
 )
 
 // Decider is what the interceptors ask; *client.Client is one. Its methods are called from
@@ -56,10 +57,7 @@ import (
 type Decider interface {
 	// Decide is called once for each take.
 	Decide(ctx context.Context, r client.Request) (client.Decision, error)
-	// Release is called once for each permit, with the request that got it.
-	Release(ctx context.Context, r client.Request, permitID string) (held bool, err error)
-	// Renew is called at half of the time that a permit has left.
-	Renew(ctx context.Context, r client.Request, permitID string) (left time.Duration, held bool, err error)
+	client.Permits
 }
 
 // UnaryServer limits unary calls. It panics if an option is out of its range.
@@ -113,11 +111,11 @@ func newLimiter(d Decider, opts []Option) *limiter {
 	for _, o := range opts {
 		o(&l.options)
 	}
-	switch {
-	case !(l.jitter >= 0 && l.jitter <= 1): // so that it is no NaN
+	if !(l.jitter >= 0 && l.jitter <= 1) { // so that it is no NaN
 		panic(fmt.Sprintf("grpclimit: a jitter of %v, want 0 … 1", l.jitter))
-	case l.ipv6Bits < 1 || l.ipv6Bits > 128:
-		panic(fmt.Sprintf("grpclimit: %d bits of an IPv6 address, want 1 … 128", l.ipv6Bits))
+	}
+	if err := clientip.CheckBits(l.ipv6Bits); err != nil {
+		panic("grpclimit: " + err.Error())
 	}
 	l.complaints = &complaints{log: l.logger}
 	l.undecided = newMeters(l.meterProvider, l.logger)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringlimit/ringlimit/client"
+	"github.com/ringlimit/ringlimit/client/internal/clientip"
 )
 
 // Option changes an interceptor at its making. The functions given to options are called
@@ -21,7 +22,7 @@ type options struct {
 	principals          []principal
 	cost                func(context.Context, Call) int64
 	refine              func(context.Context, Call, *client.Request)
-	proxies             proxies
+	hops                hops
 	ipv6Bits            int // 1 … 128
 
 	skip       func(context.Context, Call) bool
@@ -44,7 +45,7 @@ func defaults() options {
 	return options{
 		tenant: none, plan: none, route: defaultRoute,
 		cost:     func(context.Context, Call) int64 { return 1 },
-		ipv6Bits: 64, jitter: 0.25,
+		ipv6Bits: clientip.SubscriberBits, jitter: 0.25,
 		skip:   func(context.Context, Call) bool { return false },
 		logger: slog.Default(), meterProvider: otel.GetMeterProvider(),
 	}
@@ -95,8 +96,11 @@ func Refine(f func(context.Context, Call, *client.Request)) Option {
 // from elsewhere, and all calls without this option, have the peer's own address. A peer
 // without an address, as on a Unix socket, gives no ip. It panics for a prefix that is none.
 func ForwardedIP(key string, trusted ...netip.Prefix) Option {
-	p := newProxies(key, trusted)
-	return func(o *options) { o.proxies = p }
+	proxies, err := clientip.Trust(trusted)
+	if err != nil {
+		panic("grpclimit: " + err.Error())
+	}
+	return func(o *options) { o.hops = hops{key, proxies} }
 }
 
 // IPv6Bits is how much of an IPv6 address counts, 1 … 128 bits. Without it that is 64,

@@ -23,7 +23,7 @@ type stream struct {
 	ended   bool       // the handler has returned, perhaps before a goroutine of its own that receives
 }
 
-// Context is that of the call with its Decision; it ends with ErrPermitLost as its cause
+// Context is that of the call with its Decision; it ends with client.ErrPermitLost as its cause
 // if the permit is lost.
 func (s *stream) Context() context.Context { return s.pass.ctx }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ringlimit/ringlimit/api/fault"
@@ -26,9 +27,9 @@ type Denial struct {
 	// RetryAfter is what the header of that name says, in whole seconds, at least 1 s; 0:
 	// there is none, because no wait helps.
 	RetryAfter time.Duration
-	// Scope is what the request was counted by, such as tenant:acme:route:search: its
-	// tenant, principals and route. Of credentials, which are api_key and oauth_token, it
-	// has the name alone.
+	// Scope is what the policy counts by that denied, such as tenant:acme:route:search; where
+	// that is not known, the tenant, principals and route that the request has. Of
+	// credentials, which are api_key and oauth_token, it has the name alone.
 	Scope string
 	// Violated are the ids of the policies that denied, in their order; nil but for 429.
 	Violated []string
@@ -52,7 +53,7 @@ const again = time.Second
 
 // denied is the denial of a decision.
 func (h *handler) denied(q *client.Request, d *client.Decision) *Denial {
-	out := &Denial{Scope: scopeOf(q), Decision: *d}
+	out := &Denial{Scope: h.scopeOf(q, d.PolicyID), Decision: *d}
 	if d.Reason == "limiter_unavailable" || d.Degraded && d.FailureMode == client.ModeClosed {
 		out.unavailable(d.RetryAfter)
 		return out
@@ -71,16 +72,16 @@ func (h *handler) denied(q *client.Request, d *client.Decision) *Denial {
 }
 
 // overdue is the denial of a request that was admitted for later than it can wait.
-func overdue(q *client.Request, d *client.Decision) *Denial {
+func (h *handler) overdue(q *client.Request, d *client.Decision) *Denial {
 	return &Denial{
-		Status: http.StatusTooManyRequests, Code: codeLimited, RetryAfter: d.Delay, Scope: scopeOf(q), Decision: *d,
+		Status: http.StatusTooManyRequests, Code: codeLimited, RetryAfter: d.Delay, Scope: h.scopeOf(q, d.PolicyID), Decision: *d,
 		Message: "The request would have to wait for longer than it can.",
 	}
 }
 
 // failure is the denial of a request without a decision.
 func failure(q *client.Request, err error) *Denial {
-	d := &Denial{Scope: scopeOf(q), Err: err, RetryAfter: client.Never}
+	d := &Denial{Scope: countedBy(q), Err: err, RetryAfter: client.Never}
 	var e *fault.Error
 	switch {
 	case errors.Is(err, fault.InvalidArgument):
@@ -168,27 +169,41 @@ func (d *Denial) Answer(w http.ResponseWriter) {
 	_, _ = w.Write(body) // a client that has gone reads no answer
 }
 
-// scopeOf tells what a request is counted by.
-func scopeOf(q *client.Request) string {
-	var out []byte
-	add := func(name, value string) {
-		if value == "" {
-			return
+// scoper is a decider that knows what policies count by, as *client.Client does.
+type scoper interface {
+	Scope(r client.Request, policyID string) (scope []client.ScopeValue, ok bool)
+}
+
+// scopeOf tells what a policy counts a request by, or all that it may be counted by.
+func (h *handler) scopeOf(q *client.Request, policyID string) string {
+	if s, ok := h.decider.(scoper); ok && policyID != "" {
+		if scope, ok := s.Scope(*q, policyID); ok {
+			return scopeText(scope)
 		}
-		if len(out) > 0 {
-			out = append(out, ':')
-		}
-		out = append(append(append(out, name...), ':'), value...)
 	}
-	add("tenant", q.Tenant)
-	for i := range q.Principals {
-		switch p := &q.Principals[i]; p.Type {
-		case "api_key", "oauth_token":
-			add(p.Type, "*")
+	return countedBy(q)
+}
+
+// countedBy tells what a request may be counted by.
+func countedBy(q *client.Request) string {
+	scope := []client.ScopeValue{{Name: "tenant", Value: q.Tenant}}
+	for _, p := range q.Principals {
+		scope = append(scope, client.ScopeValue{Name: p.Type, Value: p.ID})
+	}
+	return scopeText(append(scope, client.ScopeValue{Name: "route", Value: q.Route}))
+}
+
+// scopeText writes a scope without its credentials.
+func scopeText(scope []client.ScopeValue) string {
+	var parts []string
+	for _, s := range scope {
+		switch {
+		case s.Value == "":
+		case s.Name == "api_key" || s.Name == "oauth_token":
+			parts = append(parts, s.Name, "*")
 		default:
-			add(p.Type, p.ID)
+			parts = append(parts, s.Name, s.Value)
 		}
 	}
-	add("route", q.Route)
-	return string(out)
+	return strings.Join(parts, ":")
 }

@@ -27,7 +27,7 @@ func TestLinksWhatTheClientLinks(t *testing.T) {
 	more := slices.DeleteFunc(strings.Fields(string(all)), func(p string) bool { return slices.Contains(known, p) })
 	slices.Sort(more)
 	const root = "github.com/ringlimit/ringlimit/"
-	if want := []string{root + "api/ratelimit", root + "client/httplimit"}; !slices.Equal(more, want) {
+	if want := []string{root + "api/ratelimit", root + "client/httplimit", root + "client/internal/clientip"}; !slices.Equal(more, want) {
 		t.Errorf("links %q besides, want %q", more, want)
 	}
 }

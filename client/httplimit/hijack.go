@@ -80,7 +80,7 @@ type hijacked struct {
 
 // Close closes the connection and gives its permits back, without waiting for that.
 func (c *hijacked) Close() error {
-	c.permits.end()
+	c.permits.connEnded()
 	return c.Conn.Close()
 }
 

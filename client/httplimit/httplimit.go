@@ -30,7 +30,10 @@
 // is refused, though its turn is taken, so a burst should drain within the shortest
 // deadline. A permit of a
 // concurrency limit is held until the handler returns or panics, or the connection it
-// hijacked is closed, and is renewed meanwhile.
+// hijacked is closed, and is renewed meanwhile. One that is lost all the same ends the
+// context of the handler, with client.ErrPermitLost as its cause, and OnError is told; what
+// the handler then answers is its own affair. Who hijacks a connection and returns is
+// told by OnError alone.
 package httplimit
 
 import (
@@ -43,12 +46,12 @@ import (
 )
 
 // Decider is whom the middleware asks; *client.Client is one. Its methods are called by
-// many goroutines at once. Release and Renew are called for permits alone, from
-// goroutines that outlive their request by 5 s at most.
+// many goroutines at once. Those of Permits are called for permits alone, from goroutines
+// that outlive their request by 5 s at most. One that has Scope too, as *client.Client, is
+// asked what the policy counts by that denied, for Denial.Scope.
 type Decider interface {
 	Decide(ctx context.Context, r client.Request) (client.Decision, error)
-	Release(ctx context.Context, r client.Request, permitID string) (held bool, err error)
-	Renew(ctx context.Context, r client.Request, permitID string) (left time.Duration, held bool, err error)
+	client.Permits
 }
 
 var _ Decider = (*client.Client)(nil)
@@ -101,21 +104,21 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit holds what the decision granted for as long as the request is served.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, q *client.Request, d *client.Decision, began time.Time) {
-	p := h.hold(r, q, d, began)
+	ctx, p := h.hold(r, q, d, began)
 	returned := false
 	defer func() { p.handlerEnded(returned) }()
-	if err := h.delay(r.Context(), d.Delay); err != nil {
+	if err := h.delay(ctx, d.Delay); err != nil {
 		h.tooLong(w, r, q, d, err)
 	} else {
-		h.serve(p.wrap(w), r, d)
+		h.serve(context.WithValue(ctx, decisionKey{}, d), p.wrap(w), r)
 	}
 	returned = true
 }
 
-// serve calls the handler behind with the decision in its context. The pattern goes
+// serve calls the handler behind with ctx, which has the decision. The pattern goes
 // back into r, where a mux would have put it: whoever logs around us looks there.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, d *client.Decision) {
-	inner := r.WithContext(context.WithValue(r.Context(), decisionKey{}, d))
+func (h *handler) serve(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	inner := r.WithContext(ctx)
 	defer func() { r.Pattern = inner.Pattern }()
 	h.next.ServeHTTP(w, inner)
 }
@@ -165,15 +168,18 @@ func (h *handler) delay(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 
 // tooLong answers a request whose turn comes later than it may wait.
 func (h *handler) tooLong(w http.ResponseWriter, r *http.Request, q *client.Request, d *client.Decision, err error) {
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case gone(r):
 		w.WriteHeader(http.StatusServiceUnavailable)
-		return
+	case errors.Is(err, client.ErrPermitLost):
+		h.refuse(w, r, failure(q, err))
+	default:
+		h.refuse(w, r, h.overdue(q, d))
 	}
-	h.refuse(w, r, overdue(q, d))
 }

@@ -48,7 +48,7 @@ func FailOpen() Option { return func(o *options) { o.failOpen = true } }
 
 // OnError tells f of what goes wrong: requests without a decision, of which those that
 // their client gave up are none, permits that could not be renewed or released, and
-// ErrPermitLost. err is of a kind of package fault where it comes from the client. It
+// client.ErrPermitLost. err is of a kind of package fault where it comes from the client. It
 // may be called after the handler of r has returned, when r may still be read but for
 // its body. Without this option nobody is told.
 func OnError(f func(r *http.Request, err error)) Option {

@@ -170,23 +170,25 @@ func TestPermitOfUnknownTimeIsAskedFor(t *testing.T) {
 	})
 }
 
-// TestLostPermitIsTold: one that the cluster does not know, and one whose time passes
-// while nobody answers.
-func TestLostPermitIsTold(t *testing.T) {
+// TestLostPermitEndsTheContext, and is told: one that the cluster does not know, and one
+// whose time passes while nobody answers.
+func TestLostPermitEndsTheContext(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		err      error
 		told     int
 		renewals int
-	}{{"gone", nil, 1, 1}, {"out of reach", fault.Unavailable, 7, 7}} {
+		after    time.Duration
+	}{{"gone", nil, 1, 1, 1500 * time.Millisecond}, {"out of reach", fault.Unavailable, 7, 7, 3 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			var told []error
 			var mu sync.Mutex
 			f := &fake{decision: permitFor(3 * time.Second), renew: func() (time.Duration, bool, error) { return 0, false, c.err }}
 			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				time.Sleep(time.Minute)
-				if r.Context().Err() != nil {
-					t.Error("the request was cancelled")
+				began := time.Now()
+				<-r.Context().Done()
+				if took := time.Since(began); took != c.after || !errors.Is(context.Cause(r.Context()), client.ErrPermitLost) {
+					t.Errorf("%s: %v after %v", c.name, context.Cause(r.Context()), took)
 				}
 			})
 			httplimit.New(f, httplimit.OnError(func(_ *http.Request, err error) {
@@ -194,11 +196,11 @@ func TestLostPermitIsTold(t *testing.T) {
 				defer mu.Unlock()
 				told = append(told, err)
 			}))(handler).ServeHTTP(httptest.NewRecorder(), get("/"))
-			if len(told) != c.told || !errors.Is(told[len(told)-1], httplimit.ErrPermitLost) || f.renewals() != c.renewals {
+			if len(told) != c.told || !errors.Is(told[len(told)-1], client.ErrPermitLost) || f.renewals() != c.renewals {
 				t.Errorf("%s: told %v, %d renewals", c.name, told, f.renewals())
 			}
 			for _, err := range told[:len(told)-1] {
-				if errors.Is(err, httplimit.ErrPermitLost) {
+				if errors.Is(err, client.ErrPermitLost) {
 					t.Errorf("%s: lost twice", c.name)
 				}
 			}
@@ -221,6 +223,7 @@ func TestDelayIsWaitedFor(t *testing.T) {
 		{"deadline later", 2 * time.Second, 0, nil, 1200 * time.Millisecond, 200, ""},
 		{"deadline sooner", time.Second, 0, nil, 0, 429, "2"},
 		{"cancelled", 0, time.Second, nil, time.Second, 503, ""},
+		{"permit lost", 0, 0, nil, 500 * time.Millisecond, 503, "1"},
 		{"ignored", 0, 0, []httplimit.Option{httplimit.IgnoreDelay()}, 0, 200, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -237,6 +240,10 @@ func TestDelayIsWaitedFor(t *testing.T) {
 				d := permitFor(time.Minute)
 				d.Delay = 1200 * time.Millisecond
 				f, began := &fake{decision: d}, time.Now()
+				if c.name == "permit lost" {
+					f.decision.ResetAfter = time.Second
+					f.renew = func() (time.Duration, bool, error) { return 0, false, nil }
+				}
 				w := ask(f, get("/").WithContext(ctx), append(c.opts, sure)...)
 				if took := time.Since(began); took != c.took || w.Code != c.status || w.Header().Get("Retry-After") != c.header {
 					t.Errorf("after %v: %s", took, dump(w))

@@ -45,7 +45,7 @@ func fits(reqs []Request) error {
 		return ErrTooBig
 	}
 	for i := range reqs {
-		if n := len(reqs[i].Takes); n == 0 && reqs[i].Op == bucket.OpTake || n > bucket.MaxRequestTakes {
+		if n := len(reqs[i].Takes); n == 0 && (reqs[i].Op == bucket.OpTake || reqs[i].Op == bucket.OpLease) || n > bucket.MaxRequestTakes {
 			return fault.New(fault.InvalidArgument, "request %d has %d takes, want 1 to %d", i, n, bucket.MaxRequestTakes)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func policyCommand() *cobra.Command {
 	return parent("policy", "Tell and change the policies of a cluster",
 		policyListCommand(), policyGetCommand(), policyPutCommand(), policyDeleteCommand(), policyHistoryCommand(),
-		policyRollbackCommand(), policyDiffCommand(), policyValidateCommand(), policyAuditCommand())
+		policyRollbackCommand(), policyDiffCommand(), policyValidateCommand(), policyAuditCommand(), policyImportCommand())
 }
 
 func fileFlag(cmd *cobra.Command, file *string) {

@@ -1,7 +1,7 @@
 package arch
 
-// Module is the import path of the repository's root; the api, client and
-// bench/peers modules lie beneath it.
+// Module is the import path of the repository's root; the modules api, client,
+// bench/peers and bench/envoyconform lie beneath it.
 const Module = "github.com/ringlimit/ringlimit"
 
 // Direction says which other packages of this repository a part of it may
@@ -58,6 +58,11 @@ var Directions = []Direction{
 		Why: "it turns HTTP into calls of the service and answers into JSON; over a service made of functions all of it runs in a test, without gRPC, links or a node",
 	},
 	{
+		Of:  "transport/envoy",
+		May: []string{"api", "policy", "bucket"},
+		Why: "it turns Envoy's words into calls of the service and back; over a service made of functions all of it runs in a test and in the conformance run, without gRPC, links or a node",
+	},
+	{
 		Of:  "cluster/group",
 		May: []string{"bucket", "api", "internal"},
 		Why: "one replica of one group must run in a test without a node, a ring or a policy around it",
@@ -105,6 +110,11 @@ var Directions = []Direction{
 		Of:  "bench/scale",
 		May: []string{"client", "policy", "bench/fleet", "bench/load"},
 		Why: "what it measures are processes, by what they answer, their metrics and the kernel's books: a node in its own process would share its cost",
+	},
+	{
+		Of:  "bench/envoyconform",
+		May: []string{"transport/envoy", "policy", "decision", "bucket", "api"},
+		Why: "a module of its own, with the reference and all that it brings: the two are compared request by request in one virtual time, so what it has of ours is the service, the import and the buckets",
 	},
 	{
 		Of:  "bench/peers",

@@ -39,7 +39,7 @@ func newFake() *fake {
 		Policies: []*policy.Policy{
 			{
 				ID: "all/of it", Version: 811, Family: "f", Match: policy.On("plan", "gold"), Scope: []string{"tenant"},
-				Limit:         bucket.Limit{Algorithm: bucket.SlidingLog, Amount: 5, Window: int64(time.Minute)},
+				Limit:         bucket.Limit{Algorithm: bucket.FixedWindow, Amount: 5, Window: int64(time.Minute)},
 				Cost:          policy.Cost{Default: 1, Classes: map[string]uint64{"export": 10}},
 				OnUnavailable: policy.OnUnavailable{Mode: policy.Open, For: time.Minute, Then: policy.Closed},
 				OnStateLoss:   policy.Salvage, Mode: policy.Shadow, Consistency: policy.Leased,
@@ -72,6 +72,8 @@ func newFake() *fake {
 const (
 	decisions = "/v1/decisions"
 	batches   = "/v1/decisions:batch"
+	refunds   = "/v1/decisions:refund"
+	leases    = "/v1/leases"
 	releases  = "/v1/permits:release"
 	renewals  = "/v1/permits:renew"
 	one       = "/v1/policies/{id}"
@@ -99,7 +101,7 @@ func several() *pb.Decision {
 
 // cases show all that the document has.
 func cases() []exchange {
-	return slices.Concat(decisionCases(), policyCases(), lateCases(), nodeCases())
+	return slices.Concat(decisionCases(), refundCases(), leaseCases(), policyCases(), lateCases(), nodeCases())
 }
 
 func decisionCases() []exchange {
@@ -168,7 +170,7 @@ func policyCases() []exchange {
 		payments = "/v1/policies/payments-standard"
 		absent   = "/v1/policies/absent"
 		simple   = `{"scope":"api_key","rate_per_second":20,"burst":40}`
-		whole    = `{"id":"all/of it","version":811,"match":{"plan":"gold"},"family":"f","scope":["tenant"],"algorithm":"sliding_log","amount":5,"window":"1m",` +
+		whole    = `{"id":"all/of it","version":811,"match":{"plan":"gold"},"family":"f","scope":["tenant"],"algorithm":"fixed_window","amount":5,"window":"1m",` +
 			`"cost":{"default":1,"export":10},"on_unavailable":{"mode":"open","for":"1m","then":"closed"},"on_state_loss":"salvage","mode":"shadow","consistency":"leased"}`
 		windows = `{"scope":[],"algorithm":"fixed_window","limit_count":7,"window_seconds":60,"cost":2,"on_unavailable":"closed"}`
 	)

@@ -26,6 +26,7 @@ type fake struct {
 	decisions []*pb.Decision
 	err       error // of everything, if not nil
 	permit    pb.PermitResponse
+	refund    pb.RefundResponse
 	status    pb.StatusResponse
 	set       *policy.Set
 	history   []*pb.PolicyVersion
@@ -33,6 +34,7 @@ type fake struct {
 	ready     string // why not; "": ready
 
 	asked    []*pb.DecideRequest
+	refunded *pb.RefundRequest
 	bad      []wire.Bad
 	waited   atomic.Int64 // the time that the last call had, in ns
 	changed  string       // what the last change was told: body, version, author
@@ -83,6 +85,14 @@ func denied(retry time.Duration) *pb.Decision {
 	return &pb.Decision{
 		Limit: 40, RetryAfterNs: int64(retry), ResetAfterNs: 2e9, PolicyId: "payments-standard", PolicyVersion: 812, Reason: "rate_limited",
 	}
+}
+
+func (f *fake) Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error) {
+	if err := wire.CheckRefund(r); err != nil {
+		return nil, err
+	}
+	f.refunded = r
+	return &f.refund, f.note(ctx)
 }
 
 func (f *fake) Release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error) {

@@ -82,7 +82,7 @@ func TestErrorsOfNoKind(t *testing.T) {
 
 func TestOtherMethodsAndPaths(t *testing.T) {
 	for path, allow := range map[string]string{
-		"/v1/decisions": "POST", "/v1/decisions:batch": "POST", "/v1/permits:renew": "POST", "/v1/policies": "GET, HEAD",
+		"/v1/decisions": "POST", "/v1/decisions:batch": "POST", "/v1/decisions:refund": "POST", "/v1/permits:renew": "POST", "/v1/leases": "POST", "/v1/policies": "GET, HEAD",
 		"/v1/policies/p": "GET, HEAD, PUT, DELETE", "/v1/policies/p/versions": "GET, HEAD", "/v1/overrides": "GET, HEAD, PUT, DELETE",
 		"/v1/cluster": "GET, HEAD", "/healthz": "GET, HEAD", "/metrics": "GET, HEAD",
 	} {
@@ -95,7 +95,7 @@ func TestOtherMethodsAndPaths(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v1/decisions/", "//v1/decisions", "/v1//decisions", "/v1/../v1/decisions", "/v1/policies/", "/v1/policies/p/", "/v1/policies/p/x",
-		"/v1/policies//versions", "/v1/policies/p/versions/x", "/v1/decisions:other", "/V1/decisions", "/v1/leases", "/%761/decisions", "/debug/pprof/",
+		"/v1/policies//versions", "/v1/policies/p/versions/x", "/v1/decisions:other", "/V1/decisions", "/v1/leases/x", "/%761/decisions", "/debug/pprof/",
 	} {
 		w := newFake().do("GET", path, "")
 		if p := problemOf(t, w); w.Code != 404 || p.Code != "NOT_FOUND" {

@@ -32,6 +32,7 @@ var statuses = map[pb.Code]int{
 	pb.Code_CODE_CONFLICT:            http.StatusConflict,
 	pb.Code_CODE_PRECONDITION_FAILED: http.StatusPreconditionFailed,
 	pb.Code_CODE_POLICY_STALE:        http.StatusServiceUnavailable,
+	pb.Code_CODE_NOT_LEASED:          http.StatusConflict,
 }
 
 // refusal is a request that HTTP itself has words for. Nothing was charged.

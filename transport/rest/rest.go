@@ -24,6 +24,7 @@ type Service interface {
 	// ones: exactly one result each, in order. q is the callee's until it returns, no
 	// longer; strings in it may be kept.
 	Decide(ctx context.Context, q *wire.Requests) []*pb.Result
+	Refund(ctx context.Context, r *pb.RefundRequest) (*pb.RefundResponse, error)
 	Release(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error)
 	Renew(ctx context.Context, r *pb.PermitRequest) (*pb.PermitResponse, error)
 	Status(ctx context.Context, r *pb.StatusRequest) (*pb.StatusResponse, error)

@@ -36,6 +36,8 @@ func (h *Handler) routes() []route {
 	return []route{
 		decision("/v1/decisions", decide),
 		decision("/v1/decisions:batch", decideBatch),
+		decision("/v1/decisions:refund", refund),
+		decision("/v1/leases", lease),
 		decision("/v1/permits:release", release),
 		decision("/v1/permits:renew", renew),
 		other(http.MethodGet, "/v1/policies", listPolicies),

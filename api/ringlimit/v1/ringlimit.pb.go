@@ -12,11 +12,12 @@
 package ringlimitv1
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -49,6 +50,7 @@ const (
 	Code_CODE_CONFLICT            Code = 15 // refused in the present state
 	Code_CODE_PRECONDITION_FAILED Code = 16 // If-Match names another version than the present one
 	Code_CODE_POLICY_STALE        Code = 17 // between nodes: the group holds a newer version of a policy
+	Code_CODE_NOT_LEASED          Code = 18 // a lease of what cannot be leased; not charged: decide instead
 )
 
 // Enum value maps for Code.
@@ -72,6 +74,7 @@ var (
 		15: "CODE_CONFLICT",
 		16: "CODE_PRECONDITION_FAILED",
 		17: "CODE_POLICY_STALE",
+		18: "CODE_NOT_LEASED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":         0,
@@ -92,6 +95,7 @@ var (
 		"CODE_CONFLICT":            15,
 		"CODE_PRECONDITION_FAILED": 16,
 		"CODE_POLICY_STALE":        17,
+		"CODE_NOT_LEASED":          18,
 	}
 )
 
@@ -389,14 +393,17 @@ func (x *Sent) GetEpoch() uint32 {
 }
 
 type DecideRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subject       *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	Cost          *int64                 `protobuf:"varint,2,opt,name=cost,proto3,oneof" json:"cost,omitempty"`                     // 0 … 10^9; absent is 1; 0 looks without spending
-	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // the caller's own id (Idempotency-Key), at most 64 bytes; excludes sent
-	Sent          *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`
-	StaleOk       bool                   `protobuf:"varint,5,opt,name=stale_ok,json=staleOk,proto3" json:"stale_ok,omitempty"` // a look may be answered from the leader's applied state
-	Costs         []*PolicyCost          `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`                     // at most 16: replace the cost for single policies
-	Witness       bool                   `protobuf:"varint,7,opt,name=witness,proto3" json:"witness,omitempty"`                // the answer says where in the log it was made
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Subject   *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	Cost      *int64                 `protobuf:"varint,2,opt,name=cost,proto3,oneof" json:"cost,omitempty"`                     // 0 … 10^9; absent is 1; 0 looks without spending
+	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // the caller's own id (Idempotency-Key), at most 64 bytes; excludes sent
+	Sent      *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`
+	StaleOk   bool                   `protobuf:"varint,5,opt,name=stale_ok,json=staleOk,proto3" json:"stale_ok,omitempty"` // a look may be answered from the leader's applied state
+	Costs     []*PolicyCost          `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`                     // at most 16: replace the cost for single policies
+	Witness   bool                   `protobuf:"varint,7,opt,name=witness,proto3" json:"witness,omitempty"`                // the answer says where in the log it was made
+	// Asks for a lease: units of cost each, for the caller to spend by itself. Answered
+	// with NOT_LEASED, uncharged, where not all policies that apply are leased.
+	Lease         *LeaseAsk `protobuf:"bytes,8,opt,name=lease,proto3" json:"lease,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -480,6 +487,130 @@ func (x *DecideRequest) GetWitness() bool {
 	return false
 }
 
+func (x *DecideRequest) GetLease() *LeaseAsk {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+// LeaseAsk says how many units a lease may have. A client library names its leases by
+// a session of its own for them; other callers by request_id.
+type LeaseAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         uint64                 `protobuf:"varint,1,opt,name=units,proto3" json:"units,omitempty"` // at most, 1 … 10^9; the cluster gives less when less than that is a fair share
+	Acked         uint64                 `protobuf:"varint,2,opt,name=acked,proto3" json:"acked,omitempty"` // of the session in sent: all leases up to here are spent, returned or over
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseAsk) Reset() {
+	*x = LeaseAsk{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseAsk) ProtoMessage() {}
+
+func (x *LeaseAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseAsk.ProtoReflect.Descriptor instead.
+func (*LeaseAsk) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LeaseAsk) GetUnits() uint64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *LeaseAsk) GetAcked() uint64 {
+	if x != nil {
+		return x.Acked
+	}
+	return 0
+}
+
+// Lease is what an allowed decision that asked for one granted. Its units may be spent
+// until ttl after the request was sent, by the caller's monotonic clock, and what is
+// left may be returned by Refund.
+type Lease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         uint64                 `protobuf:"varint,1,opt,name=units,proto3" json:"units,omitempty"` // at least 1
+	TtlNs         int64                  `protobuf:"varint,2,opt,name=ttl_ns,json=ttlNs,proto3" json:"ttl_ns,omitempty"`
+	UnitCost      uint64                 `protobuf:"varint,3,opt,name=unit_cost,json=unitCost,proto3" json:"unit_cost,omitempty"` // of one unit, in tokens of the headline's limit
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Lease) GetUnits() uint64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Lease) GetTtlNs() int64 {
+	if x != nil {
+		return x.TtlNs
+	}
+	return 0
+}
+
+func (x *Lease) GetUnitCost() uint64 {
+	if x != nil {
+		return x.UnitCost
+	}
+	return 0
+}
+
 // PolicyCost is what a request costs under one policy.
 type PolicyCost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -491,7 +622,7 @@ type PolicyCost struct {
 
 func (x *PolicyCost) Reset() {
 	*x = PolicyCost{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +634,7 @@ func (x *PolicyCost) String() string {
 func (*PolicyCost) ProtoMessage() {}
 
 func (x *PolicyCost) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[5]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +647,7 @@ func (x *PolicyCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCost.ProtoReflect.Descriptor instead.
 func (*PolicyCost) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{5}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PolicyCost) GetPolicy() string {
@@ -549,13 +680,14 @@ type LimitDecision struct {
 	FencingToken  uint64                 `protobuf:"varint,11,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"` // grows with every grant in the slot of the limit, also over moves and new epochs
 	Shadow        bool                   `protobuf:"varint,12,opt,name=shadow,proto3" json:"shadow,omitempty"`                                 // counted, but never denies
 	Witness       *Witness               `protobuf:"bytes,13,opt,name=witness,proto3" json:"witness,omitempty"`                                // when asked for, and not that of the decision
+	UnitCost      uint64                 `protobuf:"varint,14,opt,name=unit_cost,json=unitCost,proto3" json:"unit_cost,omitempty"`             // of a lease: what one unit cost here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitDecision) Reset() {
 	*x = LimitDecision{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -567,7 +699,7 @@ func (x *LimitDecision) String() string {
 func (*LimitDecision) ProtoMessage() {}
 
 func (x *LimitDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[6]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -580,7 +712,7 @@ func (x *LimitDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitDecision.ProtoReflect.Descriptor instead.
 func (*LimitDecision) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{6}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LimitDecision) GetAllowed() bool {
@@ -674,6 +806,13 @@ func (x *LimitDecision) GetWitness() *Witness {
 	return nil
 }
 
+func (x *LimitDecision) GetUnitCost() uint64 {
+	if x != nil {
+		return x.UnitCost
+	}
+	return 0
+}
+
 // Witness says where an answer was made, so that a test can put all answers in the
 // order of the log and make them again.
 type Witness struct {
@@ -692,7 +831,7 @@ type Witness struct {
 
 func (x *Witness) Reset() {
 	*x = Witness{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +843,7 @@ func (x *Witness) String() string {
 func (*Witness) ProtoMessage() {}
 
 func (x *Witness) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[7]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +856,7 @@ func (x *Witness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Witness.ProtoReflect.Descriptor instead.
 func (*Witness) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{7}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Witness) GetGroup() uint32 {
@@ -800,13 +939,15 @@ type Decision struct {
 	PermitId      string           `protobuf:"bytes,18,opt,name=permit_id,json=permitId,proto3" json:"permit_id,omitempty"`          // of the first concurrency limit, if any
 	FencingToken  uint64           `protobuf:"varint,19,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	Witness       *Witness         `protobuf:"bytes,20,opt,name=witness,proto3" json:"witness,omitempty"` // when asked for: of the limits that have none of their own
+	Leased        bool             `protobuf:"varint,21,opt,name=leased,proto3" json:"leased,omitempty"`  // all policies that applied are leased: asking for a lease next time may spare calls
+	Lease         *Lease           `protobuf:"bytes,22,opt,name=lease,proto3" json:"lease,omitempty"`     // when asked for, and allowed: the numbers above are those after all of it was taken
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +959,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[8]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +972,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{8}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -974,6 +1115,20 @@ func (x *Decision) GetWitness() *Witness {
 	return nil
 }
 
+func (x *Decision) GetLeased() bool {
+	if x != nil {
+		return x.Leased
+	}
+	return false
+}
+
+func (x *Decision) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
 type Error struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Code    Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=ringlimit.v1.Code" json:"code,omitempty"`
@@ -992,7 +1147,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1159,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[9]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1172,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{9}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Error) GetCode() Code {
@@ -1074,7 +1229,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1241,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[10]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1254,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{10}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaderHint) GetGroup() uint32 {
@@ -1139,7 +1294,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1306,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[11]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1319,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{11}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DecideResponse) GetDecision() *Decision {
@@ -1183,7 +1338,7 @@ type DecideBatchRequest struct {
 
 func (x *DecideBatchRequest) Reset() {
 	*x = DecideBatchRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1350,7 @@ func (x *DecideBatchRequest) String() string {
 func (*DecideBatchRequest) ProtoMessage() {}
 
 func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[12]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1363,7 @@ func (x *DecideBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchRequest.ProtoReflect.Descriptor instead.
 func (*DecideBatchRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{12}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DecideBatchRequest) GetRequests() []*DecideRequest {
@@ -1229,7 +1384,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1396,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[13]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1409,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{13}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Result) GetDecision() *Decision {
@@ -1280,7 +1435,7 @@ type DecideBatchResponse struct {
 
 func (x *DecideBatchResponse) Reset() {
 	*x = DecideBatchResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1447,7 @@ func (x *DecideBatchResponse) String() string {
 func (*DecideBatchResponse) ProtoMessage() {}
 
 func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[14]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1460,7 @@ func (x *DecideBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideBatchResponse.ProtoReflect.Descriptor instead.
 func (*DecideBatchResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{14}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DecideBatchResponse) GetResults() []*Result {
@@ -1329,7 +1484,7 @@ type StreamRequest struct {
 
 func (x *StreamRequest) Reset() {
 	*x = StreamRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1496,7 @@ func (x *StreamRequest) String() string {
 func (*StreamRequest) ProtoMessage() {}
 
 func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[15]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1509,7 @@ func (x *StreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
 func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{15}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StreamRequest) GetId() uint64 {
@@ -1410,7 +1565,7 @@ type StreamResponse struct {
 
 func (x *StreamResponse) Reset() {
 	*x = StreamResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1577,7 @@ func (x *StreamResponse) String() string {
 func (*StreamResponse) ProtoMessage() {}
 
 func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[16]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1590,7 @@ func (x *StreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
 func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{16}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StreamResponse) GetId() uint64 {
@@ -1467,7 +1622,7 @@ type GetRoutingRequest struct {
 
 func (x *GetRoutingRequest) Reset() {
 	*x = GetRoutingRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1634,7 @@ func (x *GetRoutingRequest) String() string {
 func (*GetRoutingRequest) ProtoMessage() {}
 
 func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[17]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1647,7 @@ func (x *GetRoutingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutingRequest.ProtoReflect.Descriptor instead.
 func (*GetRoutingRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{17}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
 }
 
 // Routing tells clients where to send: home attributes → slot → group → leader.
@@ -1512,7 +1667,7 @@ type Routing struct {
 
 func (x *Routing) Reset() {
 	*x = Routing{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1679,7 @@ func (x *Routing) String() string {
 func (*Routing) ProtoMessage() {}
 
 func (x *Routing) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[18]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1692,7 @@ func (x *Routing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routing.ProtoReflect.Descriptor instead.
 func (*Routing) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{18}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Routing) GetClusterId() string {
@@ -1609,7 +1764,7 @@ type GroupRoute struct {
 
 func (x *GroupRoute) Reset() {
 	*x = GroupRoute{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1776,7 @@ func (x *GroupRoute) String() string {
 func (*GroupRoute) ProtoMessage() {}
 
 func (x *GroupRoute) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[19]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1789,7 @@ func (x *GroupRoute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupRoute.ProtoReflect.Descriptor instead.
 func (*GroupRoute) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{19}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GroupRoute) GetGroup() uint32 {
@@ -1683,7 +1838,7 @@ type GetFallbackRequest struct {
 
 func (x *GetFallbackRequest) Reset() {
 	*x = GetFallbackRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1850,7 @@ func (x *GetFallbackRequest) String() string {
 func (*GetFallbackRequest) ProtoMessage() {}
 
 func (x *GetFallbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[20]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1863,7 @@ func (x *GetFallbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFallbackRequest.ProtoReflect.Descriptor instead.
 func (*GetFallbackRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{20}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetFallbackRequest) GetSession() uint64 {
@@ -1751,7 +1906,7 @@ type GetFallbackResponse struct {
 
 func (x *GetFallbackResponse) Reset() {
 	*x = GetFallbackResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1918,7 @@ func (x *GetFallbackResponse) String() string {
 func (*GetFallbackResponse) ProtoMessage() {}
 
 func (x *GetFallbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[21]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1931,7 @@ func (x *GetFallbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFallbackResponse.ProtoReflect.Descriptor instead.
 func (*GetFallbackResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{21}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetFallbackResponse) GetClients() uint32 {
@@ -1851,7 +2006,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2018,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[22]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2031,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{22}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StatusRequest) GetLocal() bool {
@@ -1911,7 +2066,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1923,7 +2078,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[23]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1936,7 +2091,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{23}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -2074,7 +2229,7 @@ type MoveStatus struct {
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2241,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[24]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2254,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{24}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MoveStatus) GetSlot() uint32 {
@@ -2166,7 +2321,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2333,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[25]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2346,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{25}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReplicaStatus) GetNode() string {
@@ -2264,7 +2419,7 @@ type GroupStatus struct {
 
 func (x *GroupStatus) Reset() {
 	*x = GroupStatus{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2431,7 @@ func (x *GroupStatus) String() string {
 func (*GroupStatus) ProtoMessage() {}
 
 func (x *GroupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[26]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2444,7 @@ func (x *GroupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupStatus.ProtoReflect.Descriptor instead.
 func (*GroupStatus) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{26}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GroupStatus) GetId() uint32 {
@@ -2404,7 +2559,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2571,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[27]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2584,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{27}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -2531,7 +2686,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2698,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[28]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2711,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{28}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
 }
 
 type MembersResponse struct {
@@ -2568,7 +2723,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2735,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[29]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2748,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{29}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MembersResponse) GetNodes() []*NodeStatus {
@@ -2612,7 +2767,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2779,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[30]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2792,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{30}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemoveRequest) GetNode() string {
@@ -2656,7 +2811,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2823,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[31]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2836,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{31}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RemoveResponse) GetAlready() bool {
@@ -2700,7 +2855,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2867,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[32]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2880,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{32}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DrainRequest) GetNode() string {
@@ -2746,7 +2901,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2913,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[33]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2926,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{33}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DrainResponse) GetAlready() bool {
@@ -2804,7 +2959,7 @@ type UndrainRequest struct {
 
 func (x *UndrainRequest) Reset() {
 	*x = UndrainRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +2971,7 @@ func (x *UndrainRequest) String() string {
 func (*UndrainRequest) ProtoMessage() {}
 
 func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[34]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +2984,7 @@ func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
 func (*UndrainRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{34}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UndrainRequest) GetNode() string {
@@ -2847,7 +3002,7 @@ type UndrainResponse struct {
 
 func (x *UndrainResponse) Reset() {
 	*x = UndrainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3014,7 @@ func (x *UndrainResponse) String() string {
 func (*UndrainResponse) ProtoMessage() {}
 
 func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[35]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3027,7 @@ func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
 func (*UndrainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{35}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
 }
 
 // JoinRequest is how a starting node introduces itself: who it is and where it listens.
@@ -2895,7 +3050,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +3062,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[36]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +3075,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{36}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JoinRequest) GetName() string {
@@ -3010,7 +3165,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3177,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[37]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3190,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{37}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JoinResponse) GetClusterId() string {
@@ -3060,7 +3215,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3072,7 +3227,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[38]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3085,7 +3240,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{38}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
 }
 
 // BackupPiece is the next bytes of a backup file.
@@ -3098,7 +3253,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3110,7 +3265,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[39]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3123,7 +3278,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{39}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -3137,15 +3292,16 @@ type RefundRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Subject       *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`                      // as in the decision: it says where that was made
 	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // of the decision
-	Cost          int64                  `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`                           // at most this much of each limit; 0: all it took
+	Cost          int64                  `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`                           // at most this much of each limit, of a lease so many units; 0: all it took
 	Sent          *Sent                  `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`                            // names this refund's copies between nodes; may be left out
+	Lease         *Sent                  `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`                          // in place of request_id: the session and sequence of a lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RefundRequest) Reset() {
 	*x = RefundRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3313,7 @@ func (x *RefundRequest) String() string {
 func (*RefundRequest) ProtoMessage() {}
 
 func (x *RefundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[40]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3326,7 @@ func (x *RefundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
 func (*RefundRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{40}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RefundRequest) GetSubject() *Subject {
@@ -3201,6 +3357,13 @@ func (x *RefundRequest) GetSent() *Sent {
 	return nil
 }
 
+func (x *RefundRequest) GetLease() *Sent {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
 type RefundResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Refunded      bool                   `protobuf:"varint,1,opt,name=refunded,proto3" json:"refunded,omitempty"` // false: nothing was taken under this id, or it was given back before
@@ -3211,7 +3374,7 @@ type RefundResponse struct {
 
 func (x *RefundResponse) Reset() {
 	*x = RefundResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3386,7 @@ func (x *RefundResponse) String() string {
 func (*RefundResponse) ProtoMessage() {}
 
 func (x *RefundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[41]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3399,7 @@ func (x *RefundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
 func (*RefundResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{41}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RefundResponse) GetRefunded() bool {
@@ -3263,7 +3426,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3438,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[42]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3451,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{42}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PermitRequest) GetSubject() *Subject {
@@ -3315,7 +3478,7 @@ type PermitResponse struct {
 
 func (x *PermitResponse) Reset() {
 	*x = PermitResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3490,7 @@ func (x *PermitResponse) String() string {
 func (*PermitResponse) ProtoMessage() {}
 
 func (x *PermitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[43]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3503,7 @@ func (x *PermitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitResponse.ProtoReflect.Descriptor instead.
 func (*PermitResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{43}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PermitResponse) GetHeld() bool {
@@ -3371,7 +3534,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3546,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[44]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3559,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{44}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExplainResponse) GetHomeSlot() uint32 {
@@ -3460,7 +3623,7 @@ type ExplainedPolicy struct {
 
 func (x *ExplainedPolicy) Reset() {
 	*x = ExplainedPolicy{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +3635,7 @@ func (x *ExplainedPolicy) String() string {
 func (*ExplainedPolicy) ProtoMessage() {}
 
 func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[45]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +3648,7 @@ func (x *ExplainedPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainedPolicy.ProtoReflect.Descriptor instead.
 func (*ExplainedPolicy) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{45}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExplainedPolicy) GetPolicyId() string {
@@ -3573,7 +3736,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3748,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[46]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3761,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{46}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
 }
 
 type ListPoliciesResponse struct {
@@ -3611,7 +3774,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3623,7 +3786,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[47]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3636,7 +3799,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{47}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPoliciesResponse) GetSetJson() []byte {
@@ -3662,7 +3825,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3837,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[48]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3850,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{48}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetPolicyRequest) GetId() string {
@@ -3707,7 +3870,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3882,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[49]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3895,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{49}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetPolicyResponse) GetPolicyJson() []byte {
@@ -3760,7 +3923,7 @@ type Author struct {
 
 func (x *Author) Reset() {
 	*x = Author{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3935,7 @@ func (x *Author) String() string {
 func (*Author) ProtoMessage() {}
 
 func (x *Author) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[50]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3948,7 @@ func (x *Author) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Author.ProtoReflect.Descriptor instead.
 func (*Author) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{50}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Author) GetWho() string {
@@ -3817,7 +3980,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3992,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[51]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +4005,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{51}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PutFileRequest) GetFile() []byte {
@@ -3891,7 +4054,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4066,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[52]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4079,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{52}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PutPolicyRequest) GetPolicyJson() []byte {
@@ -3951,7 +4114,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4126,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[53]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4139,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{53}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeletePolicyRequest) GetId() string {
@@ -4012,7 +4175,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4187,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[54]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4200,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{54}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RollbackRequest) GetId() string {
@@ -4079,7 +4242,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4091,7 +4254,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[55]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4104,7 +4267,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{55}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PutResponse) GetChanged() bool {
@@ -4137,7 +4300,7 @@ type PolicyHistoryRequest struct {
 
 func (x *PolicyHistoryRequest) Reset() {
 	*x = PolicyHistoryRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4312,7 @@ func (x *PolicyHistoryRequest) String() string {
 func (*PolicyHistoryRequest) ProtoMessage() {}
 
 func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[56]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4325,7 @@ func (x *PolicyHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryRequest.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{56}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PolicyHistoryRequest) GetId() string {
@@ -4185,7 +4348,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4197,7 +4360,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[57]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4210,7 +4373,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{57}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PolicyVersion) GetVersion() uint64 {
@@ -4257,7 +4420,7 @@ type PolicyHistoryResponse struct {
 
 func (x *PolicyHistoryResponse) Reset() {
 	*x = PolicyHistoryResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4269,7 +4432,7 @@ func (x *PolicyHistoryResponse) String() string {
 func (*PolicyHistoryResponse) ProtoMessage() {}
 
 func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[58]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4282,7 +4445,7 @@ func (x *PolicyHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyHistoryResponse.ProtoReflect.Descriptor instead.
 func (*PolicyHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{58}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PolicyHistoryResponse) GetVersions() []*PolicyVersion {
@@ -4302,7 +4465,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4314,7 +4477,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[59]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4327,7 +4490,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{59}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DiffResponse) GetChangesJson() []byte {
@@ -4353,7 +4516,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4528,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[60]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4541,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{60}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AuditRequest) GetLimit() uint32 {
@@ -4397,7 +4560,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4409,7 +4572,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[61]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4422,7 +4585,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{61}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AuditResponse) GetEntriesJson() []byte {
@@ -4442,7 +4605,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4454,7 +4617,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[62]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4467,7 +4630,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{62}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SetOverrideRequest) GetOverrideJson() []byte {
@@ -4492,7 +4655,7 @@ type ListOverridesRequest struct {
 
 func (x *ListOverridesRequest) Reset() {
 	*x = ListOverridesRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4667,7 @@ func (x *ListOverridesRequest) String() string {
 func (*ListOverridesRequest) ProtoMessage() {}
 
 func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[63]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4680,7 @@ func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
 func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{63}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{65}
 }
 
 type ListOverridesResponse struct {
@@ -4529,7 +4692,7 @@ type ListOverridesResponse struct {
 
 func (x *ListOverridesResponse) Reset() {
 	*x = ListOverridesResponse{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4704,7 @@ func (x *ListOverridesResponse) String() string {
 func (*ListOverridesResponse) ProtoMessage() {}
 
 func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[64]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4717,7 @@ func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
 func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{64}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListOverridesResponse) GetOverridesJson() []byte {
@@ -4574,7 +4737,7 @@ type ClearOverrideRequest struct {
 
 func (x *ClearOverrideRequest) Reset() {
 	*x = ClearOverrideRequest{}
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4749,7 @@ func (x *ClearOverrideRequest) String() string {
 func (*ClearOverrideRequest) ProtoMessage() {}
 
 func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[65]
+	mi := &file_ringlimit_v1_ringlimit_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4762,7 @@ func (x *ClearOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearOverrideRequest.ProtoReflect.Descriptor instead.
 func (*ClearOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{65}
+	return file_ringlimit_v1_ringlimit_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ClearOverrideRequest) GetOverrideJson() []byte {
@@ -4643,7 +4806,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x15\n" +
 	"\x06age_ns\x18\x04 \x01(\x04R\x05ageNs\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\x8e\x02\n" +
+	"\x05epoch\x18\x05 \x01(\rR\x05epoch\"\xbc\x02\n" +
 	"\rDecideRequest\x12/\n" +
 	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x17\n" +
 	"\x04cost\x18\x02 \x01(\x03H\x00R\x04cost\x88\x01\x01\x12\x1d\n" +
@@ -4652,12 +4815,20 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\x12\x19\n" +
 	"\bstale_ok\x18\x05 \x01(\bR\astaleOk\x12.\n" +
 	"\x05costs\x18\x06 \x03(\v2\x18.ringlimit.v1.PolicyCostR\x05costs\x12\x18\n" +
-	"\awitness\x18\a \x01(\bR\awitnessB\a\n" +
-	"\x05_cost\"8\n" +
+	"\awitness\x18\a \x01(\bR\awitness\x12,\n" +
+	"\x05lease\x18\b \x01(\v2\x16.ringlimit.v1.LeaseAskR\x05leaseB\a\n" +
+	"\x05_cost\"6\n" +
+	"\bLeaseAsk\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\x04R\x05units\x12\x14\n" +
+	"\x05acked\x18\x02 \x01(\x04R\x05acked\"Q\n" +
+	"\x05Lease\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\x04R\x05units\x12\x15\n" +
+	"\x06ttl_ns\x18\x02 \x01(\x03R\x05ttlNs\x12\x1b\n" +
+	"\tunit_cost\x18\x03 \x01(\x04R\bunitCost\"8\n" +
 	"\n" +
 	"PolicyCost\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x12\n" +
-	"\x04cost\x18\x02 \x01(\x03R\x04cost\"\xab\x03\n" +
+	"\x04cost\x18\x02 \x01(\x03R\x04cost\"\xc8\x03\n" +
 	"\rLimitDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -4672,7 +4843,8 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	" \x01(\tR\bpermitId\x12#\n" +
 	"\rfencing_token\x18\v \x01(\x04R\ffencingToken\x12\x16\n" +
 	"\x06shadow\x18\f \x01(\bR\x06shadow\x12/\n" +
-	"\awitness\x18\r \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\"\xdb\x01\n" +
+	"\awitness\x18\r \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\x12\x1b\n" +
+	"\tunit_cost\x18\x0e \x01(\x04R\bunitCost\"\xdb\x01\n" +
 	"\aWitness\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\rR\x05epoch\x12\x12\n" +
@@ -4682,7 +4854,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\fslot_time_ns\x18\x06 \x01(\x03R\n" +
 	"slotTimeNs\x12 \n" +
 	"\vuncommitted\x18\a \x01(\bR\vuncommitted\x12\x1a\n" +
-	"\brepeated\x18\b \x01(\bR\brepeated\"\xf9\x04\n" +
+	"\brepeated\x18\b \x01(\bR\brepeated\"\xbc\x05\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x1c\n" +
@@ -4705,7 +4877,9 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"slotTimeNs\x12\x1b\n" +
 	"\tpermit_id\x18\x12 \x01(\tR\bpermitId\x12#\n" +
 	"\rfencing_token\x18\x13 \x01(\x04R\ffencingToken\x12/\n" +
-	"\awitness\x18\x14 \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\"\xd1\x01\n" +
+	"\awitness\x18\x14 \x01(\v2\x15.ringlimit.v1.WitnessR\awitness\x12\x16\n" +
+	"\x06leased\x18\x15 \x01(\bR\x06leased\x12)\n" +
+	"\x05lease\x18\x16 \x01(\v2\x13.ringlimit.v1.LeaseR\x05lease\"\xd1\x01\n" +
 	"\x05Error\x12&\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x12.ringlimit.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
@@ -4883,13 +5057,14 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x04left\x18\x02 \x01(\bR\x04left\"\x0f\n" +
 	"\rBackupRequest\"!\n" +
 	"\vBackupPiece\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\x9b\x01\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xc5\x01\n" +
 	"\rRefundRequest\x12/\n" +
 	"\asubject\x18\x01 \x01(\v2\x15.ringlimit.v1.SubjectR\asubject\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04cost\x18\x03 \x01(\x03R\x04cost\x12&\n" +
-	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\"a\n" +
+	"\x04sent\x18\x04 \x01(\v2\x12.ringlimit.v1.SentR\x04sent\x12(\n" +
+	"\x05lease\x18\x05 \x01(\v2\x12.ringlimit.v1.SentR\x05lease\"a\n" +
 	"\x0eRefundResponse\x12\x1a\n" +
 	"\brefunded\x18\x01 \x01(\bR\brefunded\x123\n" +
 	"\x06limits\x18\x02 \x03(\v2\x1b.ringlimit.v1.LimitDecisionR\x06limits\"]\n" +
@@ -4986,7 +5161,7 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x0eoverrides_json\x18\x01 \x01(\fR\roverridesJson\"i\n" +
 	"\x14ClearOverrideRequest\x12#\n" +
 	"\roverride_json\x18\x01 \x01(\fR\foverrideJson\x12,\n" +
-	"\x06author\x18\x02 \x01(\v2\x14.ringlimit.v1.AuthorR\x06author*\x83\x03\n" +
+	"\x06author\x18\x02 \x01(\v2\x14.ringlimit.v1.AuthorR\x06author*\x98\x03\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CODE_INVALID_ARGUMENT\x10\x01\x12\x13\n" +
@@ -5006,7 +5181,8 @@ const file_ringlimit_v1_ringlimit_proto_rawDesc = "" +
 	"\x0eCODE_NOT_FOUND\x10\x0e\x12\x11\n" +
 	"\rCODE_CONFLICT\x10\x0f\x12\x1c\n" +
 	"\x18CODE_PRECONDITION_FAILED\x10\x10\x12\x15\n" +
-	"\x11CODE_POLICY_STALE\x10\x112\x9b\x05\n" +
+	"\x11CODE_POLICY_STALE\x10\x11\x12\x13\n" +
+	"\x0fCODE_NOT_LEASED\x10\x122\x9b\x05\n" +
 	"\aLimiter\x12C\n" +
 	"\x06Decide\x12\x1b.ringlimit.v1.DecideRequest\x1a\x1c.ringlimit.v1.DecideResponse\x12R\n" +
 	"\vDecideBatch\x12 .ringlimit.v1.DecideBatchRequest\x1a!.ringlimit.v1.DecideBatchResponse\x12G\n" +
@@ -5052,176 +5228,184 @@ func file_ringlimit_v1_ringlimit_proto_rawDescGZIP() []byte {
 	return file_ringlimit_v1_ringlimit_proto_rawDescData
 }
 
-var file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringlimit_v1_ringlimit_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
-var file_ringlimit_v1_ringlimit_proto_goTypes = []any{
-	(Code)(0),                     // 0: ringlimit.v1.Code
-	(*Principal)(nil),             // 1: ringlimit.v1.Principal
-	(*Attribute)(nil),             // 2: ringlimit.v1.Attribute
-	(*Subject)(nil),               // 3: ringlimit.v1.Subject
-	(*Sent)(nil),                  // 4: ringlimit.v1.Sent
-	(*DecideRequest)(nil),         // 5: ringlimit.v1.DecideRequest
-	(*PolicyCost)(nil),            // 6: ringlimit.v1.PolicyCost
-	(*LimitDecision)(nil),         // 7: ringlimit.v1.LimitDecision
-	(*Witness)(nil),               // 8: ringlimit.v1.Witness
-	(*Decision)(nil),              // 9: ringlimit.v1.Decision
-	(*Error)(nil),                 // 10: ringlimit.v1.Error
-	(*LeaderHint)(nil),            // 11: ringlimit.v1.LeaderHint
-	(*DecideResponse)(nil),        // 12: ringlimit.v1.DecideResponse
-	(*DecideBatchRequest)(nil),    // 13: ringlimit.v1.DecideBatchRequest
-	(*Result)(nil),                // 14: ringlimit.v1.Result
-	(*DecideBatchResponse)(nil),   // 15: ringlimit.v1.DecideBatchResponse
-	(*StreamRequest)(nil),         // 16: ringlimit.v1.StreamRequest
-	(*StreamResponse)(nil),        // 17: ringlimit.v1.StreamResponse
-	(*GetRoutingRequest)(nil),     // 18: ringlimit.v1.GetRoutingRequest
-	(*Routing)(nil),               // 19: ringlimit.v1.Routing
-	(*GroupRoute)(nil),            // 20: ringlimit.v1.GroupRoute
-	(*GetFallbackRequest)(nil),    // 21: ringlimit.v1.GetFallbackRequest
-	(*GetFallbackResponse)(nil),   // 22: ringlimit.v1.GetFallbackResponse
-	(*StatusRequest)(nil),         // 23: ringlimit.v1.StatusRequest
-	(*NodeStatus)(nil),            // 24: ringlimit.v1.NodeStatus
-	(*MoveStatus)(nil),            // 25: ringlimit.v1.MoveStatus
-	(*ReplicaStatus)(nil),         // 26: ringlimit.v1.ReplicaStatus
-	(*GroupStatus)(nil),           // 27: ringlimit.v1.GroupStatus
-	(*StatusResponse)(nil),        // 28: ringlimit.v1.StatusResponse
-	(*MembersRequest)(nil),        // 29: ringlimit.v1.MembersRequest
-	(*MembersResponse)(nil),       // 30: ringlimit.v1.MembersResponse
-	(*RemoveRequest)(nil),         // 31: ringlimit.v1.RemoveRequest
-	(*RemoveResponse)(nil),        // 32: ringlimit.v1.RemoveResponse
-	(*DrainRequest)(nil),          // 33: ringlimit.v1.DrainRequest
-	(*DrainResponse)(nil),         // 34: ringlimit.v1.DrainResponse
-	(*UndrainRequest)(nil),        // 35: ringlimit.v1.UndrainRequest
-	(*UndrainResponse)(nil),       // 36: ringlimit.v1.UndrainResponse
-	(*JoinRequest)(nil),           // 37: ringlimit.v1.JoinRequest
-	(*JoinResponse)(nil),          // 38: ringlimit.v1.JoinResponse
-	(*BackupRequest)(nil),         // 39: ringlimit.v1.BackupRequest
-	(*BackupPiece)(nil),           // 40: ringlimit.v1.BackupPiece
-	(*RefundRequest)(nil),         // 41: ringlimit.v1.RefundRequest
-	(*RefundResponse)(nil),        // 42: ringlimit.v1.RefundResponse
-	(*PermitRequest)(nil),         // 43: ringlimit.v1.PermitRequest
-	(*PermitResponse)(nil),        // 44: ringlimit.v1.PermitResponse
-	(*ExplainResponse)(nil),       // 45: ringlimit.v1.ExplainResponse
-	(*ExplainedPolicy)(nil),       // 46: ringlimit.v1.ExplainedPolicy
-	(*ListPoliciesRequest)(nil),   // 47: ringlimit.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),  // 48: ringlimit.v1.ListPoliciesResponse
-	(*GetPolicyRequest)(nil),      // 49: ringlimit.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),     // 50: ringlimit.v1.GetPolicyResponse
-	(*Author)(nil),                // 51: ringlimit.v1.Author
-	(*PutFileRequest)(nil),        // 52: ringlimit.v1.PutFileRequest
-	(*PutPolicyRequest)(nil),      // 53: ringlimit.v1.PutPolicyRequest
-	(*DeletePolicyRequest)(nil),   // 54: ringlimit.v1.DeletePolicyRequest
-	(*RollbackRequest)(nil),       // 55: ringlimit.v1.RollbackRequest
-	(*PutResponse)(nil),           // 56: ringlimit.v1.PutResponse
-	(*PolicyHistoryRequest)(nil),  // 57: ringlimit.v1.PolicyHistoryRequest
-	(*PolicyVersion)(nil),         // 58: ringlimit.v1.PolicyVersion
-	(*PolicyHistoryResponse)(nil), // 59: ringlimit.v1.PolicyHistoryResponse
-	(*DiffResponse)(nil),          // 60: ringlimit.v1.DiffResponse
-	(*AuditRequest)(nil),          // 61: ringlimit.v1.AuditRequest
-	(*AuditResponse)(nil),         // 62: ringlimit.v1.AuditResponse
-	(*SetOverrideRequest)(nil),    // 63: ringlimit.v1.SetOverrideRequest
-	(*ListOverridesRequest)(nil),  // 64: ringlimit.v1.ListOverridesRequest
-	(*ListOverridesResponse)(nil), // 65: ringlimit.v1.ListOverridesResponse
-	(*ClearOverrideRequest)(nil),  // 66: ringlimit.v1.ClearOverrideRequest
-}
+var (
+	file_ringlimit_v1_ringlimit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+	file_ringlimit_v1_ringlimit_proto_msgTypes  = make([]protoimpl.MessageInfo, 68)
+	file_ringlimit_v1_ringlimit_proto_goTypes   = []any{
+		Code(0),                       // 0: ringlimit.v1.Code
+		(*Principal)(nil),             // 1: ringlimit.v1.Principal
+		(*Attribute)(nil),             // 2: ringlimit.v1.Attribute
+		(*Subject)(nil),               // 3: ringlimit.v1.Subject
+		(*Sent)(nil),                  // 4: ringlimit.v1.Sent
+		(*DecideRequest)(nil),         // 5: ringlimit.v1.DecideRequest
+		(*LeaseAsk)(nil),              // 6: ringlimit.v1.LeaseAsk
+		(*Lease)(nil),                 // 7: ringlimit.v1.Lease
+		(*PolicyCost)(nil),            // 8: ringlimit.v1.PolicyCost
+		(*LimitDecision)(nil),         // 9: ringlimit.v1.LimitDecision
+		(*Witness)(nil),               // 10: ringlimit.v1.Witness
+		(*Decision)(nil),              // 11: ringlimit.v1.Decision
+		(*Error)(nil),                 // 12: ringlimit.v1.Error
+		(*LeaderHint)(nil),            // 13: ringlimit.v1.LeaderHint
+		(*DecideResponse)(nil),        // 14: ringlimit.v1.DecideResponse
+		(*DecideBatchRequest)(nil),    // 15: ringlimit.v1.DecideBatchRequest
+		(*Result)(nil),                // 16: ringlimit.v1.Result
+		(*DecideBatchResponse)(nil),   // 17: ringlimit.v1.DecideBatchResponse
+		(*StreamRequest)(nil),         // 18: ringlimit.v1.StreamRequest
+		(*StreamResponse)(nil),        // 19: ringlimit.v1.StreamResponse
+		(*GetRoutingRequest)(nil),     // 20: ringlimit.v1.GetRoutingRequest
+		(*Routing)(nil),               // 21: ringlimit.v1.Routing
+		(*GroupRoute)(nil),            // 22: ringlimit.v1.GroupRoute
+		(*GetFallbackRequest)(nil),    // 23: ringlimit.v1.GetFallbackRequest
+		(*GetFallbackResponse)(nil),   // 24: ringlimit.v1.GetFallbackResponse
+		(*StatusRequest)(nil),         // 25: ringlimit.v1.StatusRequest
+		(*NodeStatus)(nil),            // 26: ringlimit.v1.NodeStatus
+		(*MoveStatus)(nil),            // 27: ringlimit.v1.MoveStatus
+		(*ReplicaStatus)(nil),         // 28: ringlimit.v1.ReplicaStatus
+		(*GroupStatus)(nil),           // 29: ringlimit.v1.GroupStatus
+		(*StatusResponse)(nil),        // 30: ringlimit.v1.StatusResponse
+		(*MembersRequest)(nil),        // 31: ringlimit.v1.MembersRequest
+		(*MembersResponse)(nil),       // 32: ringlimit.v1.MembersResponse
+		(*RemoveRequest)(nil),         // 33: ringlimit.v1.RemoveRequest
+		(*RemoveResponse)(nil),        // 34: ringlimit.v1.RemoveResponse
+		(*DrainRequest)(nil),          // 35: ringlimit.v1.DrainRequest
+		(*DrainResponse)(nil),         // 36: ringlimit.v1.DrainResponse
+		(*UndrainRequest)(nil),        // 37: ringlimit.v1.UndrainRequest
+		(*UndrainResponse)(nil),       // 38: ringlimit.v1.UndrainResponse
+		(*JoinRequest)(nil),           // 39: ringlimit.v1.JoinRequest
+		(*JoinResponse)(nil),          // 40: ringlimit.v1.JoinResponse
+		(*BackupRequest)(nil),         // 41: ringlimit.v1.BackupRequest
+		(*BackupPiece)(nil),           // 42: ringlimit.v1.BackupPiece
+		(*RefundRequest)(nil),         // 43: ringlimit.v1.RefundRequest
+		(*RefundResponse)(nil),        // 44: ringlimit.v1.RefundResponse
+		(*PermitRequest)(nil),         // 45: ringlimit.v1.PermitRequest
+		(*PermitResponse)(nil),        // 46: ringlimit.v1.PermitResponse
+		(*ExplainResponse)(nil),       // 47: ringlimit.v1.ExplainResponse
+		(*ExplainedPolicy)(nil),       // 48: ringlimit.v1.ExplainedPolicy
+		(*ListPoliciesRequest)(nil),   // 49: ringlimit.v1.ListPoliciesRequest
+		(*ListPoliciesResponse)(nil),  // 50: ringlimit.v1.ListPoliciesResponse
+		(*GetPolicyRequest)(nil),      // 51: ringlimit.v1.GetPolicyRequest
+		(*GetPolicyResponse)(nil),     // 52: ringlimit.v1.GetPolicyResponse
+		(*Author)(nil),                // 53: ringlimit.v1.Author
+		(*PutFileRequest)(nil),        // 54: ringlimit.v1.PutFileRequest
+		(*PutPolicyRequest)(nil),      // 55: ringlimit.v1.PutPolicyRequest
+		(*DeletePolicyRequest)(nil),   // 56: ringlimit.v1.DeletePolicyRequest
+		(*RollbackRequest)(nil),       // 57: ringlimit.v1.RollbackRequest
+		(*PutResponse)(nil),           // 58: ringlimit.v1.PutResponse
+		(*PolicyHistoryRequest)(nil),  // 59: ringlimit.v1.PolicyHistoryRequest
+		(*PolicyVersion)(nil),         // 60: ringlimit.v1.PolicyVersion
+		(*PolicyHistoryResponse)(nil), // 61: ringlimit.v1.PolicyHistoryResponse
+		(*DiffResponse)(nil),          // 62: ringlimit.v1.DiffResponse
+		(*AuditRequest)(nil),          // 63: ringlimit.v1.AuditRequest
+		(*AuditResponse)(nil),         // 64: ringlimit.v1.AuditResponse
+		(*SetOverrideRequest)(nil),    // 65: ringlimit.v1.SetOverrideRequest
+		(*ListOverridesRequest)(nil),  // 66: ringlimit.v1.ListOverridesRequest
+		(*ListOverridesResponse)(nil), // 67: ringlimit.v1.ListOverridesResponse
+		(*ClearOverrideRequest)(nil),  // 68: ringlimit.v1.ClearOverrideRequest
+	}
+)
+
 var file_ringlimit_v1_ringlimit_proto_depIdxs = []int32{
 	1,  // 0: ringlimit.v1.Subject.principals:type_name -> ringlimit.v1.Principal
 	2,  // 1: ringlimit.v1.Subject.attributes:type_name -> ringlimit.v1.Attribute
 	3,  // 2: ringlimit.v1.DecideRequest.subject:type_name -> ringlimit.v1.Subject
 	4,  // 3: ringlimit.v1.DecideRequest.sent:type_name -> ringlimit.v1.Sent
-	6,  // 4: ringlimit.v1.DecideRequest.costs:type_name -> ringlimit.v1.PolicyCost
-	8,  // 5: ringlimit.v1.LimitDecision.witness:type_name -> ringlimit.v1.Witness
-	7,  // 6: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
-	8,  // 7: ringlimit.v1.Decision.witness:type_name -> ringlimit.v1.Witness
-	0,  // 8: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
-	11, // 9: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
-	9,  // 10: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
-	5,  // 11: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	9,  // 12: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
-	10, // 13: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
-	14, // 14: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
-	5,  // 15: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
-	14, // 16: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
-	19, // 17: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
-	20, // 18: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
-	26, // 19: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
-	24, // 20: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	27, // 21: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
-	25, // 22: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
-	24, // 23: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
-	3,  // 24: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
-	4,  // 25: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
-	7,  // 26: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
-	3,  // 27: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
-	46, // 28: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
-	7,  // 29: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
-	51, // 30: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
-	51, // 31: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
-	51, // 32: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
-	51, // 33: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
-	58, // 34: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
-	51, // 35: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
-	51, // 36: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
-	5,  // 37: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
-	13, // 38: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
-	16, // 39: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
-	18, // 40: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
-	41, // 41: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
-	43, // 42: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
-	43, // 43: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
-	5,  // 44: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
-	21, // 45: ringlimit.v1.Limiter.GetFallback:input_type -> ringlimit.v1.GetFallbackRequest
-	47, // 46: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
-	49, // 47: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
-	52, // 48: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
-	53, // 49: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
-	54, // 50: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
-	57, // 51: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
-	55, // 52: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
-	52, // 53: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
-	61, // 54: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
-	63, // 55: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
-	64, // 56: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
-	66, // 57: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
-	37, // 58: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
-	23, // 59: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
-	29, // 60: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
-	31, // 61: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
-	33, // 62: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
-	35, // 63: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
-	39, // 64: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
-	12, // 65: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
-	15, // 66: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
-	17, // 67: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
-	19, // 68: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
-	42, // 69: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
-	44, // 70: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
-	44, // 71: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
-	45, // 72: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
-	22, // 73: ringlimit.v1.Limiter.GetFallback:output_type -> ringlimit.v1.GetFallbackResponse
-	48, // 74: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
-	50, // 75: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
-	56, // 76: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
-	56, // 77: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
-	56, // 78: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
-	59, // 79: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
-	56, // 80: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
-	60, // 81: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
-	62, // 82: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
-	56, // 83: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
-	65, // 84: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
-	56, // 85: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
-	38, // 86: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
-	28, // 87: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
-	30, // 88: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
-	32, // 89: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
-	34, // 90: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
-	36, // 91: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
-	40, // 92: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
-	65, // [65:93] is the sub-list for method output_type
-	37, // [37:65] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	8,  // 4: ringlimit.v1.DecideRequest.costs:type_name -> ringlimit.v1.PolicyCost
+	6,  // 5: ringlimit.v1.DecideRequest.lease:type_name -> ringlimit.v1.LeaseAsk
+	10, // 6: ringlimit.v1.LimitDecision.witness:type_name -> ringlimit.v1.Witness
+	9,  // 7: ringlimit.v1.Decision.limits:type_name -> ringlimit.v1.LimitDecision
+	10, // 8: ringlimit.v1.Decision.witness:type_name -> ringlimit.v1.Witness
+	7,  // 9: ringlimit.v1.Decision.lease:type_name -> ringlimit.v1.Lease
+	0,  // 10: ringlimit.v1.Error.code:type_name -> ringlimit.v1.Code
+	13, // 11: ringlimit.v1.Error.leader:type_name -> ringlimit.v1.LeaderHint
+	11, // 12: ringlimit.v1.DecideResponse.decision:type_name -> ringlimit.v1.Decision
+	5,  // 13: ringlimit.v1.DecideBatchRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	11, // 14: ringlimit.v1.Result.decision:type_name -> ringlimit.v1.Decision
+	12, // 15: ringlimit.v1.Result.error:type_name -> ringlimit.v1.Error
+	16, // 16: ringlimit.v1.DecideBatchResponse.results:type_name -> ringlimit.v1.Result
+	5,  // 17: ringlimit.v1.StreamRequest.requests:type_name -> ringlimit.v1.DecideRequest
+	16, // 18: ringlimit.v1.StreamResponse.results:type_name -> ringlimit.v1.Result
+	21, // 19: ringlimit.v1.StreamResponse.routing:type_name -> ringlimit.v1.Routing
+	22, // 20: ringlimit.v1.Routing.groups:type_name -> ringlimit.v1.GroupRoute
+	28, // 21: ringlimit.v1.GroupStatus.members:type_name -> ringlimit.v1.ReplicaStatus
+	26, // 22: ringlimit.v1.StatusResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	29, // 23: ringlimit.v1.StatusResponse.groups:type_name -> ringlimit.v1.GroupStatus
+	27, // 24: ringlimit.v1.StatusResponse.moves:type_name -> ringlimit.v1.MoveStatus
+	26, // 25: ringlimit.v1.MembersResponse.nodes:type_name -> ringlimit.v1.NodeStatus
+	3,  // 26: ringlimit.v1.RefundRequest.subject:type_name -> ringlimit.v1.Subject
+	4,  // 27: ringlimit.v1.RefundRequest.sent:type_name -> ringlimit.v1.Sent
+	4,  // 28: ringlimit.v1.RefundRequest.lease:type_name -> ringlimit.v1.Sent
+	9,  // 29: ringlimit.v1.RefundResponse.limits:type_name -> ringlimit.v1.LimitDecision
+	3,  // 30: ringlimit.v1.PermitRequest.subject:type_name -> ringlimit.v1.Subject
+	48, // 31: ringlimit.v1.ExplainResponse.policies:type_name -> ringlimit.v1.ExplainedPolicy
+	9,  // 32: ringlimit.v1.ExplainedPolicy.now:type_name -> ringlimit.v1.LimitDecision
+	53, // 33: ringlimit.v1.PutFileRequest.author:type_name -> ringlimit.v1.Author
+	53, // 34: ringlimit.v1.PutPolicyRequest.author:type_name -> ringlimit.v1.Author
+	53, // 35: ringlimit.v1.DeletePolicyRequest.author:type_name -> ringlimit.v1.Author
+	53, // 36: ringlimit.v1.RollbackRequest.author:type_name -> ringlimit.v1.Author
+	60, // 37: ringlimit.v1.PolicyHistoryResponse.versions:type_name -> ringlimit.v1.PolicyVersion
+	53, // 38: ringlimit.v1.SetOverrideRequest.author:type_name -> ringlimit.v1.Author
+	53, // 39: ringlimit.v1.ClearOverrideRequest.author:type_name -> ringlimit.v1.Author
+	5,  // 40: ringlimit.v1.Limiter.Decide:input_type -> ringlimit.v1.DecideRequest
+	15, // 41: ringlimit.v1.Limiter.DecideBatch:input_type -> ringlimit.v1.DecideBatchRequest
+	18, // 42: ringlimit.v1.Limiter.Stream:input_type -> ringlimit.v1.StreamRequest
+	20, // 43: ringlimit.v1.Limiter.GetRouting:input_type -> ringlimit.v1.GetRoutingRequest
+	43, // 44: ringlimit.v1.Limiter.Refund:input_type -> ringlimit.v1.RefundRequest
+	45, // 45: ringlimit.v1.Limiter.Release:input_type -> ringlimit.v1.PermitRequest
+	45, // 46: ringlimit.v1.Limiter.Renew:input_type -> ringlimit.v1.PermitRequest
+	5,  // 47: ringlimit.v1.Limiter.Explain:input_type -> ringlimit.v1.DecideRequest
+	23, // 48: ringlimit.v1.Limiter.GetFallback:input_type -> ringlimit.v1.GetFallbackRequest
+	49, // 49: ringlimit.v1.Policies.List:input_type -> ringlimit.v1.ListPoliciesRequest
+	51, // 50: ringlimit.v1.Policies.Get:input_type -> ringlimit.v1.GetPolicyRequest
+	54, // 51: ringlimit.v1.Policies.PutFile:input_type -> ringlimit.v1.PutFileRequest
+	55, // 52: ringlimit.v1.Policies.Put:input_type -> ringlimit.v1.PutPolicyRequest
+	56, // 53: ringlimit.v1.Policies.Delete:input_type -> ringlimit.v1.DeletePolicyRequest
+	59, // 54: ringlimit.v1.Policies.History:input_type -> ringlimit.v1.PolicyHistoryRequest
+	57, // 55: ringlimit.v1.Policies.Rollback:input_type -> ringlimit.v1.RollbackRequest
+	54, // 56: ringlimit.v1.Policies.Diff:input_type -> ringlimit.v1.PutFileRequest
+	63, // 57: ringlimit.v1.Policies.Audit:input_type -> ringlimit.v1.AuditRequest
+	65, // 58: ringlimit.v1.Policies.SetOverride:input_type -> ringlimit.v1.SetOverrideRequest
+	66, // 59: ringlimit.v1.Policies.ListOverrides:input_type -> ringlimit.v1.ListOverridesRequest
+	68, // 60: ringlimit.v1.Policies.ClearOverride:input_type -> ringlimit.v1.ClearOverrideRequest
+	39, // 61: ringlimit.v1.Cluster.Join:input_type -> ringlimit.v1.JoinRequest
+	25, // 62: ringlimit.v1.Cluster.Status:input_type -> ringlimit.v1.StatusRequest
+	31, // 63: ringlimit.v1.Cluster.Members:input_type -> ringlimit.v1.MembersRequest
+	33, // 64: ringlimit.v1.Cluster.Remove:input_type -> ringlimit.v1.RemoveRequest
+	35, // 65: ringlimit.v1.Cluster.Drain:input_type -> ringlimit.v1.DrainRequest
+	37, // 66: ringlimit.v1.Cluster.Undrain:input_type -> ringlimit.v1.UndrainRequest
+	41, // 67: ringlimit.v1.Cluster.Backup:input_type -> ringlimit.v1.BackupRequest
+	14, // 68: ringlimit.v1.Limiter.Decide:output_type -> ringlimit.v1.DecideResponse
+	17, // 69: ringlimit.v1.Limiter.DecideBatch:output_type -> ringlimit.v1.DecideBatchResponse
+	19, // 70: ringlimit.v1.Limiter.Stream:output_type -> ringlimit.v1.StreamResponse
+	21, // 71: ringlimit.v1.Limiter.GetRouting:output_type -> ringlimit.v1.Routing
+	44, // 72: ringlimit.v1.Limiter.Refund:output_type -> ringlimit.v1.RefundResponse
+	46, // 73: ringlimit.v1.Limiter.Release:output_type -> ringlimit.v1.PermitResponse
+	46, // 74: ringlimit.v1.Limiter.Renew:output_type -> ringlimit.v1.PermitResponse
+	47, // 75: ringlimit.v1.Limiter.Explain:output_type -> ringlimit.v1.ExplainResponse
+	24, // 76: ringlimit.v1.Limiter.GetFallback:output_type -> ringlimit.v1.GetFallbackResponse
+	50, // 77: ringlimit.v1.Policies.List:output_type -> ringlimit.v1.ListPoliciesResponse
+	52, // 78: ringlimit.v1.Policies.Get:output_type -> ringlimit.v1.GetPolicyResponse
+	58, // 79: ringlimit.v1.Policies.PutFile:output_type -> ringlimit.v1.PutResponse
+	58, // 80: ringlimit.v1.Policies.Put:output_type -> ringlimit.v1.PutResponse
+	58, // 81: ringlimit.v1.Policies.Delete:output_type -> ringlimit.v1.PutResponse
+	61, // 82: ringlimit.v1.Policies.History:output_type -> ringlimit.v1.PolicyHistoryResponse
+	58, // 83: ringlimit.v1.Policies.Rollback:output_type -> ringlimit.v1.PutResponse
+	62, // 84: ringlimit.v1.Policies.Diff:output_type -> ringlimit.v1.DiffResponse
+	64, // 85: ringlimit.v1.Policies.Audit:output_type -> ringlimit.v1.AuditResponse
+	58, // 86: ringlimit.v1.Policies.SetOverride:output_type -> ringlimit.v1.PutResponse
+	67, // 87: ringlimit.v1.Policies.ListOverrides:output_type -> ringlimit.v1.ListOverridesResponse
+	58, // 88: ringlimit.v1.Policies.ClearOverride:output_type -> ringlimit.v1.PutResponse
+	40, // 89: ringlimit.v1.Cluster.Join:output_type -> ringlimit.v1.JoinResponse
+	30, // 90: ringlimit.v1.Cluster.Status:output_type -> ringlimit.v1.StatusResponse
+	32, // 91: ringlimit.v1.Cluster.Members:output_type -> ringlimit.v1.MembersResponse
+	34, // 92: ringlimit.v1.Cluster.Remove:output_type -> ringlimit.v1.RemoveResponse
+	36, // 93: ringlimit.v1.Cluster.Drain:output_type -> ringlimit.v1.DrainResponse
+	38, // 94: ringlimit.v1.Cluster.Undrain:output_type -> ringlimit.v1.UndrainResponse
+	42, // 95: ringlimit.v1.Cluster.Backup:output_type -> ringlimit.v1.BackupPiece
+	68, // [68:96] is the sub-list for method output_type
+	40, // [40:68] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_ringlimit_v1_ringlimit_proto_init() }
@@ -5230,17 +5414,17 @@ func file_ringlimit_v1_ringlimit_proto_init() {
 		return
 	}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[4].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[51].OneofWrappers = []any{}
-	file_ringlimit_v1_ringlimit_proto_msgTypes[52].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[53].OneofWrappers = []any{}
 	file_ringlimit_v1_ringlimit_proto_msgTypes[54].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[55].OneofWrappers = []any{}
+	file_ringlimit_v1_ringlimit_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringlimit_v1_ringlimit_proto_rawDesc), len(file_ringlimit_v1_ringlimit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -13,6 +13,7 @@ package ringlimitv1
 
 import (
 	context "context"
+
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -51,7 +52,8 @@ type LimiterClient interface {
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 	// GetRouting tells a client where each slot is decided.
 	GetRouting(ctx context.Context, in *GetRoutingRequest, opts ...grpc.CallOption) (*Routing, error)
-	// Refund gives back what a decision under the caller's own request id took, once.
+	// Refund gives back what a decision under the caller's own request id took, once;
+	// of a lease the units that were not spent.
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error)
 	// Release frees a permit of a concurrency limit before its time.
 	Release(ctx context.Context, in *PermitRequest, opts ...grpc.CallOption) (*PermitResponse, error)
@@ -183,7 +185,8 @@ type LimiterServer interface {
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	// GetRouting tells a client where each slot is decided.
 	GetRouting(context.Context, *GetRoutingRequest) (*Routing, error)
-	// Refund gives back what a decision under the caller's own request id took, once.
+	// Refund gives back what a decision under the caller's own request id took, once;
+	// of a lease the units that were not spent.
 	Refund(context.Context, *RefundRequest) (*RefundResponse, error)
 	// Release frees a permit of a concurrency limit before its time.
 	Release(context.Context, *PermitRequest) (*PermitResponse, error)
@@ -209,27 +212,35 @@ type UnimplementedLimiterServer struct{}
 func (UnimplementedLimiterServer) Decide(context.Context, *DecideRequest) (*DecideResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Decide not implemented")
 }
+
 func (UnimplementedLimiterServer) DecideBatch(context.Context, *DecideBatchRequest) (*DecideBatchResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DecideBatch not implemented")
 }
+
 func (UnimplementedLimiterServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
+
 func (UnimplementedLimiterServer) GetRouting(context.Context, *GetRoutingRequest) (*Routing, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRouting not implemented")
 }
+
 func (UnimplementedLimiterServer) Refund(context.Context, *RefundRequest) (*RefundResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
 }
+
 func (UnimplementedLimiterServer) Release(context.Context, *PermitRequest) (*PermitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
+
 func (UnimplementedLimiterServer) Renew(context.Context, *PermitRequest) (*PermitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
 }
+
 func (UnimplementedLimiterServer) Explain(context.Context, *DecideRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
 }
+
 func (UnimplementedLimiterServer) GetFallback(context.Context, *GetFallbackRequest) (*GetFallbackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetFallback not implemented")
 }
@@ -666,36 +677,47 @@ type UnimplementedPoliciesServer struct{}
 func (UnimplementedPoliciesServer) List(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
 }
+
 func (UnimplementedPoliciesServer) Get(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
 }
+
 func (UnimplementedPoliciesServer) PutFile(grpc.ClientStreamingServer[PutFileRequest, PutResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutFile not implemented")
 }
+
 func (UnimplementedPoliciesServer) Put(context.Context, *PutPolicyRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Put not implemented")
 }
+
 func (UnimplementedPoliciesServer) Delete(context.Context, *DeletePolicyRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
+
 func (UnimplementedPoliciesServer) History(context.Context, *PolicyHistoryRequest) (*PolicyHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method History not implemented")
 }
+
 func (UnimplementedPoliciesServer) Rollback(context.Context, *RollbackRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rollback not implemented")
 }
+
 func (UnimplementedPoliciesServer) Diff(grpc.ClientStreamingServer[PutFileRequest, DiffResponse]) error {
 	return status.Error(codes.Unimplemented, "method Diff not implemented")
 }
+
 func (UnimplementedPoliciesServer) Audit(context.Context, *AuditRequest) (*AuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
 }
+
 func (UnimplementedPoliciesServer) SetOverride(context.Context, *SetOverrideRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetOverride not implemented")
 }
+
 func (UnimplementedPoliciesServer) ListOverrides(context.Context, *ListOverridesRequest) (*ListOverridesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListOverrides not implemented")
 }
+
 func (UnimplementedPoliciesServer) ClearOverride(context.Context, *ClearOverrideRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClearOverride not implemented")
 }
@@ -1131,21 +1153,27 @@ type UnimplementedClusterServer struct{}
 func (UnimplementedClusterServer) Join(context.Context, *JoinRequest) (*JoinResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
 }
+
 func (UnimplementedClusterServer) Status(context.Context, *StatusRequest) (*StatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
 }
+
 func (UnimplementedClusterServer) Members(context.Context, *MembersRequest) (*MembersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Members not implemented")
 }
+
 func (UnimplementedClusterServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
 }
+
 func (UnimplementedClusterServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
+
 func (UnimplementedClusterServer) Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Undrain not implemented")
 }
+
 func (UnimplementedClusterServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPiece]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }

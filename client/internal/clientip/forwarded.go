@@ -1,18 +1,18 @@
-package httplimit
+package clientip
 
 import (
 	"net/netip"
 	"strings"
 )
 
-// forwardedFor reads whom one element of Forwarded (RFC 7239) names; the zero Addr if
+// Forwarded reads whom one element of Forwarded (RFC 7239) names; the zero Addr if
 // that is nobody, hidden, or the element is not exactly as the RFC has it.
 //
 // Elements are cut at commas from the right, whatever is quoted: what an attacker sent
 // stands left of what the proxy has added, and cannot reach into it with an open quote.
 // An element with a comma in quotes is torn so, and both parts have half of the quotes:
 // neither is read.
-func forwardedFor(element string) netip.Addr {
+func Forwarded(element string) netip.Addr {
 	var node string
 	for more := true; more; {
 		var name, value string
@@ -35,7 +35,7 @@ func forwardedFor(element string) netip.Addr {
 			return netip.Addr{}
 		}
 	}
-	return address(node)
+	return Parse(node)
 }
 
 // token cuts a token (RFC 9110) off the front of s.
