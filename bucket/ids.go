@@ -33,7 +33,6 @@ type ids struct {
 	pool  pool
 	index index
 	named []uint32 // by slot: its records in the index; no part of a dump
-	added uint64   // sessions, and results under own ids, in this process: see made
 }
 
 // queue is a list of results, oldest first, linked by resultFollow.

@@ -9,7 +9,6 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 	switch id.Kind {
 	case OwnID:
 		n = d.result(ownResult, slot, id.Own.Hi, id.Own.Lo, id.Content, answers, now)
-		d.added++
 		d.push(own, n)
 	case ClientID:
 		if s == noRecord {
@@ -34,7 +33,6 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 
 func (d *ids) newSession(slot uint16, id *ID) uint32 {
 	s := d.pool.take()
-	d.added++
 	name(d.pool.edit(s), sessionRecord, 0, slot, id.Session, id.Acked) // the watermark's place is that of b
 	d.enter(s, slot, nameHash(sessionRecord, slot, id.Session, 0))
 	return s

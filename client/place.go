@@ -126,9 +126,6 @@ func (c *Client) redirect(k *call, m *message, hint *pb.LeaderHint) {
 // refused says nothing about those before it.
 func (c *Client) retryBusy(k *call, err error) {
 	if !c.budget.spend() {
-		if k.unknown {
-			err = fault.New(fault.OutcomeUnknown, "of an earlier copy; the last was refused: %v", err)
-		}
 		c.fail(k, err)
 		return
 	}
