@@ -61,6 +61,7 @@ var codeErrors = map[bucket.Code]error{
 // matched again, and those for slots that it does not hold wait for who does.
 func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.StreamRequest, epoch uint32) {
 	var spreading sync.WaitGroup
+	defer spreading.Wait()
 	stale, away, slots := n.answerHere(ctx, v, p, b, m, epoch, &spreading)
 	n.learned(v, p, b)
 	if len(away) > 0 {
@@ -72,7 +73,6 @@ func (n *Node) answer(ctx context.Context, v *view, p *part, b *batch, m *pb.Str
 	if len(stale) > 0 {
 		n.matchAgain(ctx, v, b, m, stale)
 	}
-	spreading.Wait()
 }
 
 // answerHere answers what needs nobody else. It begins to ask others, in spreading, and

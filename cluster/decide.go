@@ -296,7 +296,9 @@ func (n *Node) decidePart(ctx context.Context, v *view, p *part, b *batch, m *pb
 			n.answer(ctx, v, p, b, m, g.Epoch)
 			return
 		case errors.Is(err, fault.Busy):
-			v.queues[p.group].Full(len(p.at))
+			if !b.from.seated { // else their seats are in the queue of another group
+				v.queues[p.group].Full(len(p.at))
+			}
 			p.fail(b, err)
 			return
 		case errors.Is(err, group.ErrTooBig) && len(p.at) > 1:

@@ -39,7 +39,7 @@ func (n *Node) watchLeaders() {
 	for _, x := range n.hosts.all() {
 		st := x.replica.Status()
 		if st.Leading {
-			x.vigil.follow(true, time.Now())
+			x.vigil.lead(time.Now())
 			continue
 		}
 		if x.replica.CanStand() && x.vigil.due(n, &st, x, time.Now()) && x.raft.StandForElection() {
@@ -82,6 +82,13 @@ func (v *vigil) due(n *Node, st *group.Status, x *hosted, now time.Time) bool {
 		return false
 	}
 	return v.may(now)
+}
+
+// lead forgets whom this replica followed, now that it leads itself: a loss from before
+// says nothing of who leads after it.
+func (v *vigil) lead(now time.Time) {
+	v.leader, v.agreed, v.line = "", time.Time{}, nil
+	v.follow(true, now)
 }
 
 // follow takes down whether there is a leader. After a lasting one elections are no

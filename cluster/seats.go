@@ -62,6 +62,7 @@ type seats struct {
 type row struct {
 	queue       *intake.Queue
 	taken, used int
+	whole       bool     // it asked for all requests of the message, else for one after the other
 	of          *entered // whose seats they are; nil: the message's own
 }
 
@@ -74,12 +75,12 @@ func (s *seats) begin(ctx context.Context, now int64, from origin) {
 		s.left = int64(time.Until(d))
 	}
 	if e := from.entered; e != nil {
-		s.rows = append(s.rows, row{queue: e.queue, taken: e.n, of: e})
+		s.rows = append(s.rows, row{queue: e.queue, taken: e.n, whole: true, of: e})
 	}
 }
 
-// row finds the seats in a group's queue. The first time it takes as many as the
-// message has requests left: most messages are for one group.
+// row finds the seats in a group's queue. Those of the first group are for all requests
+// that the message has: most messages are for one.
 func (s *seats) row(v *view, group uint32, requests int) *row {
 	q := v.queues[group]
 	for i := range s.rows {
@@ -87,7 +88,11 @@ func (s *seats) row(v *view, group uint32, requests int) *row {
 			return &s.rows[i]
 		}
 	}
-	s.rows = append(s.rows, row{queue: q, taken: q.Enter(s.begun, s.from.source, requests, s.left)})
+	r := row{queue: q, whole: len(s.rows) == 0}
+	if r.whole {
+		r.taken = q.Enter(s.begun, s.from.source, requests, s.left)
+	}
+	s.rows = append(s.rows, r)
 	return &s.rows[len(s.rows)-1]
 }
 
@@ -103,7 +108,14 @@ func (s *seats) has(v *view, group uint32, requests int) bool {
 	if s.from.seated {
 		return true
 	}
-	r := s.row(v, group, requests)
+	return s.free(s.row(v, group, requests))
+}
+
+// free says whether r has a seat for one request more.
+func (s *seats) free(r *row) bool {
+	if r.used == r.taken && !r.whole {
+		r.taken += r.queue.Enter(s.begun, s.from.source, 1, s.left)
+	}
 	return r.used < r.taken
 }
 
@@ -113,7 +125,7 @@ func (s *seats) take(v *view, group uint32, requests int) bool {
 		return true
 	}
 	r := s.row(v, group, requests)
-	if r.used == r.taken {
+	if !s.free(r) {
 		return false
 	}
 	r.used++
@@ -203,7 +215,7 @@ func (n *Node) learnedFrom(v *view, p *part, b *batch, results []*pb.Result) {
 		}
 	}
 	q := v.queues[p.group]
-	if busy > 0 {
+	if busy > 0 && !b.from.seated {
 		q.Full(busy)
 	}
 	if committed > 0 {

@@ -93,3 +93,29 @@ func TestEverySeatIsGivenBack(t *testing.T) {
 		s.healthy(30 * time.Second)
 	})
 }
+
+// TestMixedMessageAsksForTheSeatsItNeeds: a large message with one request for a group
+// that has room for few.
+func TestMixedMessageAsksForTheSeatsItNeeds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, s *sim) {
+		s.boot()
+		x := s.nodes[s.leader("t")]
+		other := s.elsewhereThan("t")
+		q := x.view.Load().queues[x.view.Load().state.SlotGroup[s.slot(other)]]
+		q.Enter(x.since(), nil, maxWaiting-10, int64(time.Hour))
+		m := &pb.StreamRequest{Session: 1}
+		for range 100 {
+			m.Requests = append(m.Requests, request("t", "year"))
+		}
+		m.Requests = append(m.Requests, request(other, "year"))
+		for i, r := range x.Decide(t.Context(), m, nil) {
+			if r.GetDecision() == nil {
+				t.Errorf("request %d: %v", i, r)
+			}
+		}
+		if n := q.State().Refused; n != 0 {
+			t.Errorf("%d were refused", n)
+		}
+		q.Leave(nil, maxWaiting-10)
+	})
+}

@@ -72,3 +72,26 @@ func TestTimeoutCountsFromReading(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalsHoldUpNoOther: messages of one stream are for several groups.
+func TestRefusalsHoldUpNoOther(t *testing.T) {
+	serve(t, transport.ServerOptions{}, func(t *testing.T, s *served) {
+		s.b.room = func(requests int) int { return requests % 2 } // those of one are let in
+		g := s.stream()
+		id := uint64(0)
+		ask := func(requestsOfIt int) {
+			id++
+			s.send(g, &pb.StreamRequest{Id: id, Requests: requests(requestsOfIt)})
+			s.recv(g)
+		}
+		ask(1)
+		begun := time.Now()
+		for range 20 {
+			ask(2)
+			ask(1)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("20 messages took %v beside refusals", took)
+		}
+	})
+}

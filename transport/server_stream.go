@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,9 @@ const (
 	// that asks again at once, whatever it is told, costs no more than so many refusals
 	// a second. It is half of what a refusal may take.
 	refusedPause = 5 * time.Millisecond
+	// fedLately is how long a stream is read on after something of it was let in whole: it
+	// carries calls for groups that have room, and these must not wait behind refusals.
+	fedLately = 20 * time.Millisecond
 )
 
 // reserve makes room for n requests to be decided; false: there is none.
@@ -132,7 +136,7 @@ func (t *stream) read(ctx context.Context) {
 	defer t.contain()
 	var in wire.Raw
 	source := Source(ctx)
-	workers := 0
+	workers, fed := 0, int64(math.MinInt64/2)
 	for {
 		q, err := t.next(&in, source)
 		if err != nil {
@@ -144,7 +148,10 @@ func (t *stream) read(ctx context.Context) {
 		}
 		t.begin()
 		t.hand(ctx, q, &workers)
-		if q.refused {
+		switch {
+		case !q.refused:
+			fed = q.read
+		case q.read-fed > int64(fedLately):
 			rest(ctx, refusedPause)
 		}
 	}

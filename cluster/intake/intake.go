@@ -52,6 +52,7 @@ type Queue struct {
 	sources map[any]*source // who asked within the last Memory
 	refused uint64          // ever
 	quick   int64           // the quickest answer of the last span that had one, ns
+	heard   int64           // when something was answered last by a commit
 	rate    float64         // answers in Patience, of the last spans in which any waited
 	span    span
 }
@@ -117,7 +118,7 @@ func (q *Queue) room(now int64, s *source, n int, left int64) int {
 		return n // whoever is alone is never too much
 	case q.late && left < q.quick:
 		return 0 // even the quickest answer would come too late
-	case q.waiting+n/2 < q.limit, n <= share-s.waiting:
+	case q.waiting+n/2 < q.limit, n <= share-s.waiting && q.waiting+n/2 < 2*q.limit:
 		return n // half of a message may be too much
 	case s.waiting == 0 && now-s.fed >= int64(Memory):
 		return min(n, share)
@@ -139,6 +140,7 @@ func (q *Queue) Answered(now int64, n int, took int64) {
 	defer q.mu.Unlock()
 	q.pass(now)
 	q.span.answered += n
+	q.heard = now
 	if took = max(took, 1); q.span.quickest == 0 || took < q.span.quickest {
 		q.span.quickest = took
 	}
@@ -183,6 +185,9 @@ func (q *Queue) pass(now int64) {
 		// All waited too long, or those who come now will, and it gets no better: what waits
 		// is not left from a standstill.
 		q.limit, q.late = min(q.limit, within), true
+	case now-q.heard >= int64(Memory):
+		// What is refused, or answered without a commit, says nothing of how long others would wait.
+		q.limit, q.late = 2*q.limit, false
 	case s.refused:
 		// The limit binds. Fewer than it allows are no reason to lower it: nobody waits for long.
 		q.limit = max(q.limit, min(2*q.limit, within))

@@ -273,3 +273,32 @@ func TestAnOverloadIsSeenSoon(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOverloadEndsWithoutCommits: a flood of what is denied from memory goes on after
+// one of what was committed.
+func TestAnOverloadEndsWithoutCommits(t *testing.T) {
+	s := &server{q: New(16_384), rate: 3000}
+	s.ask(0, 2000*ms, 9)
+	q := s.q
+	q.Leave("a", len(s.entered))
+	q.Enter(2000*ms, "flood", 1, forever) // there is always one
+	for now := 2000 * ms; now < 6000*ms; now += ms {
+		if n := q.Enter(now, "hasty", 10, 20*ms); n > 0 {
+			q.Leave("hasty", n)
+		}
+	}
+	if n := q.Enter(6000*ms, "hasty", 10, 20*ms); n != 10 || q.State().Limit != 16_384 {
+		t.Errorf("%d of 10 entered, %+v", n, q.State())
+	}
+}
+
+// TestManySourcesAreBounded: each keeps within its share.
+func TestManySourcesAreBounded(t *testing.T) {
+	q := New(1000)
+	for by := range 10_000 {
+		q.Enter(0, by, 1, forever)
+	}
+	if n := q.State().Waiting; n < 1000 || n > 2000 {
+		t.Errorf("%d wait, the limit is 1000", n)
+	}
+}
