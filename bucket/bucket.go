@@ -185,6 +185,7 @@ type Result struct {
 	Code         Code
 	First, Count int32
 	SlotTime     int64 // of the home slot, at the decision (of the first decision when Repeated)
+	Age          int64 // when Repeated: ns of slot time since the first decision
 }
 
 // Results collects what one entry decided. Reset and reuse it.

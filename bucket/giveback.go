@@ -34,6 +34,9 @@ func (t *Table) giveBack(j *job, code Code, n uint32, out *Results) Code {
 		out.Answers = append(out.Answers, a)
 	}
 	flags := uint16(flagGiven)
+	if t.rules.leases(v.stored) {
+		flags |= flagRefunded // a copy must not be granted again what may be back in the bucket
+	}
 	if j.op == OpUndo {
 		flags |= flagUndone
 		d.amend(n, v.stored)

@@ -50,6 +50,7 @@ func (t *Table) decide(j *job, w *work, out *Results, commit bool) {
 			r.Code = t.giveBack(j, r.Code, kept, out)
 		case r.Code == Repeated:
 			r.SlotTime = t.ids.time(kept)
+			r.Age = max(0, t.judge.now-r.SlotTime)
 			r.Code = t.repeat(kept, asks, w.uses, out)
 		case r.Code == Denied:
 			r.Code = t.fresh(j, asks, w.uses, out, commit)

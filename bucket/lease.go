@@ -54,6 +54,17 @@ func leaseExtra(units, unit uint64) uint64 { return units<<32 | unit }
 // leased is the units of a lease and the cost of each; 0: it is none.
 func leased(extra uint64) (units, unit uint64) { return extra >> 32, extra & math.MaxUint32 }
 
+// leases says whether a result is that of a lease.
+func (r *rules) leases(list []stored) bool {
+	for i := range list {
+		s := &list[i]
+		if s.flags&flagDenied == 0 && s.extra != 0 && r.version(s.rule).Limit.Algorithm.Leasable() {
+			return true
+		}
+	}
+	return false
+}
+
 // unspent is what comes back of s, which was charged at the slot time at as part of
 // a lease, by a return of n units (0: all) at now. newest is the version that counts
 // now.

@@ -127,6 +127,24 @@ func TestReturnOfALease(t *testing.T) {
 }
 
 // TestReturnUnderAnotherVersionGivesNothing: the bucket may have gained by another rate.
+// TestReturnedLeaseIsNotGrantedAgain: its units are back in the bucket, and a copy of its
+// request would have them once more.
+func TestReturnedLeaseIsNotGrantedAgain(t *testing.T) {
+	for _, l := range []Limit{per(100, 3600*sec, 100), {Algorithm: FixedWindow, Amount: 100, Window: 3600 * sec}} {
+		g := newRig(t, 2)
+		id := ID{Kind: OwnID, Own: spread(7), Content: 7}
+		ask := leaseOf(id, 40, 1, takeFrom(1, l, 1))
+		g.expect("lease", 0, ask, Admitted)
+		g.expect("return", 0, Request{Op: OpRefund, Home: 1, ID: id}, Refunded)
+		if a := g.expect("a copy", 0, ask, Denied)[0]; a.Units != 0 || a.Reason != ReasonRefunded {
+			t.Errorf("%+v", a)
+		}
+		if a := g.expect("what is left", 0, leaseOf(ID{}, 100, 1, takeFrom(1, l, 1)), Admitted)[0]; a.Units != 100 {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
 func TestReturnUnderAnotherVersionGivesNothing(t *testing.T) {
 	g, l := newRig(t, 2), per(10, 3600*sec, 50)
 	g.expect("granted", 0, leaseOf(own(1), 20, 1, takeFrom(1, l, 1)), Admitted)

@@ -46,6 +46,9 @@ func (m *model) giveBack(r *Request, k *modelResult) (Code, []Answer) {
 	if given {
 		return NothingToRefund, nil
 	}
+	if r.Op == OpRefund && slices.ContainsFunc(k.answers, func(a Answer) bool { return a.Units > 0 }) {
+		k.denied = ReasonRefunded
+	}
 	answers := make([]Answer, len(k.answers))
 	for i := range k.answers {
 		t, at := k.takes[i], modelKey{k.takes[i].Slot, k.takes[i].Key}

@@ -204,7 +204,7 @@ func (m *model) known(r *Request, res *Result) (Code, []Answer) {
 		case k.id.Content != r.ID.Content && k.answers != nil:
 			return IDReused, nil
 		}
-		res.SlotTime = k.at
+		res.SlotTime, res.Age = k.at, max(0, m.now-k.at)
 		if k.denied == ReasonNone {
 			return Repeated, k.answers
 		}

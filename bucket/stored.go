@@ -19,7 +19,7 @@ const (
 	answerMask   = 1<<8 - 1
 	flagGiven    = 1 << 8  // given back
 	flagUndone   = 1 << 9  // every copy is denied: another group did
-	flagRefunded = 1 << 10 // every copy is denied: it was refunded before it came
+	flagRefunded = 1 << 10 // every copy is denied: it was refunded before it came, or is a lease that was returned
 )
 
 // stored is what is kept of one answer; the rest follows from its being

@@ -146,6 +146,7 @@ func (h *holding) refill(now int64, g grant, said *granted) (over []grant) {
 	over = h.expire(now)
 	over = append(over, h.spent()...)
 	if g.until <= now || len(h.grants) == maxGrants {
+		h.pause = now + int64(leasePause) // the next one may be no better
 		return append(over, g)
 	}
 	h.grants, h.said = append(h.grants, g), said

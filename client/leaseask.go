@@ -49,7 +49,11 @@ func (l *leases) ask(h *holding, units int64) {
 		l.took(h, g, &granted{decision: k.answer, at: now, unit: a.unit, units: a.each})
 		return
 	case k.err == nil:
-		h.refuse(now, min(max(k.answer.RetryAfter, 0), leasePause))
+		pause := leasePause // denied for good, or for who knows how long
+		if wait := k.answer.RetryAfter; wait > 0 {
+			pause = min(wait, leasePause)
+		}
+		h.refuse(now, pause)
 	case errors.Is(k.err, fault.NotLeased):
 		h.refuse(now, strictTime)
 	default:

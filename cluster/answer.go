@@ -117,6 +117,10 @@ func (n *Node) answerHere(ctx context.Context, v *view, p *part, b *batch, m *pb
 		}
 		describe(v, d, answers, p.hits[k])
 		witnessLimits(d, p.requests[k].Home, p.hits[k], p.near[k])
+		if err := stillLeased(d.Lease, item.Age); err != nil {
+			b.fail(i, err)
+			continue
+		}
 		if d.Leased = p.near[k] == len(p.hits[k]) && v.leased(p.hits[k]); m.Requests[i].Lease != nil {
 			n.metrics.lease(d)
 		}

@@ -73,12 +73,24 @@ func (n *Node) askLease(q *bucket.Request, r *pb.DecideRequest) {
 // leaseContent is the content of a request that also asks for a lease.
 func leaseContent(content, units uint64) uint64 { return content + units*0x9e3779b97f4a7c15 }
 
+// stillLeased shortens a lease that is granted again to a copy of its request by how long
+// ago it was granted first. The error says that it is over.
+func stillLeased(l *pb.Lease, age int64) error {
+	if l == nil || age == 0 {
+		return nil
+	}
+	if l.TtlNs -= age; l.TtlNs <= 0 {
+		return fault.New(fault.TooOld, "the lease that this id was granted is over: ask under another one")
+	}
+	return nil
+}
+
 // leaseTime is how long the units of answers may be spent: never after the end of a
 // window that counts them.
 func leaseTime(answers []bucket.Answer) time.Duration {
 	most := maxLeaseTime
 	for i := range answers {
-		if a := &answers[i]; a.Rule.Limit.Algorithm == bucket.FixedWindow {
+		if a := &answers[i]; a.Units > 0 && a.Rule.Limit.Algorithm == bucket.FixedWindow {
 			most = min(most, time.Duration(a.ResetAfter))
 		}
 	}

@@ -223,3 +223,24 @@ func TestLesseesAreForgottenAndBounded(t *testing.T) {
 		t.Errorf("%d pairs are kept", l.pairs)
 	}
 }
+
+// TestCopyOfALeaseHasWhatIsLeftOfItsTime: whoever asks under his own id may do so again
+// much later.
+func TestCopyOfALeaseHasWhatIsLeftOfItsTime(t *testing.T) {
+	leased(t, 3, func(t *testing.T, s *sim) {
+		ask := planned("t", "u", "hot")
+		ask.RequestId, ask.Lease = "mine", &pb.LeaseAsk{Units: 10}
+		x := s.nodes["a"]
+		if l := x.take(t.Context(), ask).GetDecision().GetLease(); l.GetTtlNs() != int64(maxLeaseTime) {
+			t.Fatalf("%v", l)
+		}
+		time.Sleep(maxLeaseTime * 4 / 10)
+		if l := x.take(t.Context(), ask).GetDecision().GetLease(); l.GetUnits() != 10 || l.TtlNs > int64(maxLeaseTime)*6/10 || l.TtlNs < int64(maxLeaseTime)/2 {
+			t.Errorf("a copy after 0.4 of the time: %v", l)
+		}
+		time.Sleep(maxLeaseTime)
+		if r := x.take(t.Context(), ask); r.GetError().GetCode() != pb.Code_CODE_TOO_OLD {
+			t.Errorf("a copy after its time: %v", r)
+		}
+	})
+}
