@@ -11,7 +11,7 @@ type queueCollector struct{ n *Node }
 
 var (
 	queueWaiting = queueDesc("queue_requests", "Requests on this node that wait for the group's decision, made here or at the node that leads it.")
-	queueLimit   = queueDesc("queue_limit", "How many of them may wait before more are refused: in an overload what was answered of late in 100 ms, else the most there can be.")
+	queueLimit   = queueDesc("queue_limit", "How many of them may wait before more are refused: what was answered of late in 100 ms, or the most there can be where nothing is refused.")
 	queueRefused = queueDesc("queue_refused_total", "Requests refused at once, or for want of room in the group's next entry, because as many waited as could be decided in time.")
 )
 

@@ -102,7 +102,8 @@ func TestMixedMessageAsksForTheSeatsItNeeds(t *testing.T) {
 		x := s.nodes[s.leader("t")]
 		other := s.elsewhereThan("t")
 		q := x.view.Load().queues[x.view.Load().state.SlotGroup[s.slot(other)]]
-		q.Enter(x.since(), nil, maxWaiting-10, int64(time.Hour))
+		most := q.State().Limit - 10
+		q.Enter(x.since(), nil, most, int64(time.Hour))
 		m := &pb.StreamRequest{Session: 1}
 		for range 100 {
 			m.Requests = append(m.Requests, request("t", "year"))
@@ -116,6 +117,6 @@ func TestMixedMessageAsksForTheSeatsItNeeds(t *testing.T) {
 		if n := q.State().Refused; n != 0 {
 			t.Errorf("%d were refused", n)
 		}
-		q.Leave(nil, maxWaiting-10)
+		q.Leave(nil, most)
 	})
 }

@@ -2,11 +2,11 @@
 // is asked for more than it can decide refuses the rest at once, and spends its time
 // on what it will answer.
 //
-// What waits in an overload is bounded by the wait: as many requests as were answered of
-// late within Patience. That follows Little's law (waiting = rate × wait) and needs to know neither
+// What waits is bounded by the wait: as many requests as were answered of late within
+// Patience. That follows Little's law (waiting = rate × wait) and needs to know neither
 // what a request costs nor what the machine can do. Whether requests wait for long is
 // judged by the quickest answer of a span, as CoDel does: one slow commit makes no
-// queue, but when nobody was answered soon there is one, unless it grows less.
+// queue, but when nobody was answered soon there is one.
 //
 // A message is let in whole or refused whole, because its answer is one: what is refused
 // must not wait for what is not. So there may be half a message more than the limit. And a
@@ -32,6 +32,10 @@ const (
 	// a thousand a second. Where even that is more than can be done in time, an answer
 	// takes longer, and callers' deadlines count.
 	Least = 100
+	// Start is how many may wait before anything is known of the rate, or where it is
+	// low: two messages of the largest size. A group that could do more shows that within
+	// a few looks; one that can do less has not let in what takes seconds.
+	Start = 2000
 	// look is how often the limit is looked at, four times while one waits. Each counts for a
 	// quarter of the rate: entries come one after the other, and a single look may see none.
 	look = Patience / 4
@@ -67,7 +71,6 @@ type source struct {
 // span is what happened since the limit was looked at last.
 type span struct {
 	begun    int64
-	waiting  int // when it begun
 	answered int
 	quickest int64 // 0: none was answered
 	refused  bool
@@ -75,11 +78,9 @@ type span struct {
 
 // New returns a queue that lets at most so many requests wait, Least or more, by
 // every account; only those who keep within their share may go beyond, up to twice.
-// So many may wait as long as nobody has to wait for long, however many that is: what
-// piles up while a group changes its leader or stands still for a moment is no overload.
 func New(most int) *Queue {
 	most = max(most, Least)
-	return &Queue{most: most, limit: most, sources: make(map[any]*source)}
+	return &Queue{most: most, limit: min(most, Start), sources: make(map[any]*source)}
 }
 
 // Enter lets in as many of the n requests of a message as may wait now, and counts
@@ -173,27 +174,26 @@ func (q *Queue) pass(now int64) {
 	if past < int64(look) {
 		return
 	}
-	q.span = span{begun: now, waiting: q.waiting}
+	q.span = span{begun: now}
 	if s.answered > 0 || q.waiting > 0 {
 		seen := float64(s.answered) * float64(Patience) / float64(past)
 		q.rate += (seen - q.rate) * (1 - math.Pow(0.75, float64(past)/float64(look)))
 	}
 	within := int(q.rate)
-	shrinks := q.waiting < s.waiting
 	switch {
-	case !shrinks && (s.quickest > int64(Patience) || s.quickest > int64(Patience)/2 && q.waiting > 2*within):
-		// All waited too long, or those who come now will, and it gets no better: what waits
-		// is not left from a standstill.
+	case s.quickest > int64(Patience), s.quickest > int64(Patience)/2 && q.waiting > 2*within:
+		// All waited too long, or those who come now will: there is a queue, and it grows.
 		q.limit, q.late = min(q.limit, within), true
 	case now-q.heard >= int64(Memory):
 		// What is refused, or answered without a commit, says nothing of how long others would wait.
-		q.limit, q.late = 2*q.limit, false
+		q.limit, q.late = max(q.limit, min(2*q.limit, Start)), false
 	case s.refused:
 		// The limit binds. Fewer than it allows are no reason to lower it: nobody waits for long.
 		q.limit = max(q.limit, min(2*q.limit, within))
 	case s.answered > 0 || q.waiting == 0:
 		// Nothing was refused: what the limit had to be once is forgotten.
-		q.limit, q.late = 2*q.limit, false
+		usual := max(within, Start)
+		q.limit, q.late = min(2*q.limit, usual+max(0, q.limit-usual)*15/16), false
 	}
 	q.limit = min(max(q.limit, Least), q.most)
 	if s.quickest > 0 {
