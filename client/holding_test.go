@@ -119,3 +119,19 @@ func TestAnswersOfAllLimitsAreBroughtUpToDate(t *testing.T) {
 		t.Error("changed for the next one")
 	}
 }
+
+// TestVoidLeaseIsNotAskedForAgainAtOnce: each burns the share of who asks.
+func TestVoidLeaseIsNotAskedForAgainAtOnce(t *testing.T) {
+	h := &holding{}
+	now, ask, _ := wants(h, 0, 500, time.Millisecond, 1)
+	if ask == 0 {
+		t.Fatal("none was asked for")
+	}
+	h.refill(now, grant{sequence: 1, sent: now, until: now, left: ask}, nil)
+	if _, again, _ := wants(h, now, int(leasePause/time.Millisecond)-1, time.Millisecond, 1); again != 0 {
+		t.Errorf("%d units asked for at once", again)
+	}
+	if _, again, _ := wants(h, now+int64(leasePause), 10, time.Millisecond, 1); again == 0 {
+		t.Error("none is asked for afterwards")
+	}
+}

@@ -234,3 +234,22 @@ func TestFlappingCausesFewElections(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaderForgetsWhoWasLostBefore: when it leads no more, that loss is no reason to
+// stand against whoever comes next, and its own reign counts as one.
+func TestLeaderForgetsWhoWasLostBefore(t *testing.T) {
+	now := time.Unix(0, 0)
+	v := vigil{leader: "lost", agreed: now, line: []candidate{{serial: 1}}}
+	if !v.may(now) {
+		t.Fatal("it may not stand")
+	}
+	v.lead(now)
+	if v.leader != "" || !v.agreed.IsZero() || v.line != nil {
+		t.Errorf("it remembers %q, agreed at %v", v.leader, v.agreed)
+	}
+	now = now.Add(lastingReign)
+	v.lead(now)
+	if v.follow(false, now); v.wait != 0 {
+		t.Errorf("after its reign elections are %s apart", v.wait)
+	}
+}
