@@ -185,7 +185,7 @@ func TestOneRepetitionHidesNoOther(t *testing.T) {
 			repetitions++
 		}
 	}
-	lives := sequence(&w.setup, w.ops)
+	lives, _ := sequence(&w.setup, w.ops)
 	if len(lives) != 1 || len(lives[0].ops) != len(w.ops) || repetitions < 2 {
 		t.Errorf("%d answers, of which %d repetitions, make %v", len(w.ops), repetitions, lives)
 	}
@@ -215,5 +215,45 @@ func TestSalvagedSlotGoesOnWhereItWas(t *testing.T) {
 	}
 	for _, f := range Replay(s, []Op{first, unknown, denied, repeated}).Findings {
 		t.Error(f.Explain())
+	}
+}
+
+// TestToldInALaterLife: a charge whose answer was lost stood in the bucket all the time,
+// also if its repetition is told where the state may be another.
+func TestToldInALaterLife(t *testing.T) {
+	limit := frozenLimit(150)
+	year := time.Duration(limit.Window)
+	at := func(id string, call time.Duration, epoch uint32, left uint64, slot time.Duration) Op {
+		return Op{
+			Kind: Take, Bucket: "z", ID: id, Cost: 1, Version: 1, Capacity: 150, Call: call, Return: call + time.Millisecond,
+			Outcome: Admitted, Passed: true, Remaining: left, ResetAfter: time.Duration(150-left)*year - (slot - time.Second), // some has been refilled
+			Witness: Witness{Group: 1, Epoch: epoch, Term: 2, Index: uint64(call / time.Millisecond), Position: 1, SlotTime: slot},
+		}
+	}
+	for _, id := range []string{"lost", ""} { // known to the caller, or to its client library alone
+		for _, epoch := range []uint32{1, 2} {
+			repeated := at(id, 9*time.Second, epoch, 148, 2*time.Second)
+			repeated.Witness.Repeated = true
+			ops := []Op{
+				at("first", time.Second, 1, 149, time.Second),
+				at("third", 3*time.Second, 1, 147, 3*time.Second),
+				repeated,
+			}
+			if id == "" {
+				ops[2].Call = 2 * time.Second
+			} else {
+				ops = append(ops, Op{Kind: Take, Bucket: "z", ID: id, Cost: 1, Call: 2 * time.Second, Return: Forever, Outcome: Unknown})
+			}
+			s := &Setup{
+				Limits: map[string]Limit{"z": limit}, OnLoss: map[string]bucket.Loss{"another": bucket.LossSalvage},
+				// Where the bucket's group lost nothing, another may have, and the slot been there.
+				Losses: []Loss{{3 - epoch, 2, Span{0, 8 * time.Second}}},
+			}
+			for _, v := range []Verdict{Replay(s, ops), Linear(s, ops)} {
+				for _, f := range v.Findings {
+					t.Errorf("id %q, epoch %d: %s", id, epoch, f.Explain())
+				}
+			}
+		}
 	}
 }

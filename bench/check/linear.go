@@ -52,8 +52,8 @@ type linearPart struct {
 }
 
 // linearParts divides a history into lives. What is unknown may have happened in any
-// of them. Where there are several, an answer without a witness belongs to none, and
-// nothing can be said.
+// of them, and so may what a life repeats that may know of the one before. Where there
+// are several, an answer without a witness belongs to none, and nothing can be said.
 func linearParts(s *Setup, name string, l Limit, ops []Op) (parts []linearPart) {
 	var placed, open, nowhere []Op
 	for i := range ops {
@@ -75,11 +75,24 @@ func linearParts(s *Setup, name string, l Limit, ops []Op) (parts []linearPart) 
 	}
 	for i := range lives {
 		if lives[i].mayKnow(s) {
-			lives[i].ops = slices.DeleteFunc(lives[i].ops, func(o Op) bool { return o.Witness.Repeated })
+			lives[i].ops = slices.DeleteFunc(lives[i].ops, func(o Op) bool {
+				if o.Witness.Repeated && o.charged() {
+					open = append(open, o.untold())
+				}
+				return o.Witness.Repeated
+			})
 		}
+	}
+	for i := range lives {
 		parts = append(parts, linearPart{append(lives[i].ops, open...), startsOf(s, name, l, &lives[i])})
 	}
 	return parts
+}
+
+// untold is o as if its outcome were not known: charged at any time, or never.
+func (o Op) untold() Op {
+	o.Outcome, o.Return = Unknown, Forever
+	return o
 }
 
 // startsOf are the levels that a life may begin with.

@@ -29,8 +29,8 @@ func Replay(s *Setup, ops []Op) Verdict {
 		if !ok || l.Algorithm == bucket.Concurrency || undone[name] {
 			return
 		}
-		r := &replay{s: s, v: v, name: name, limit: l, hidden: hidden(s, name, ops)}
-		lives := sequence(s, ops)
+		lives, earlier := sequence(s, ops)
+		r := &replay{s: s, v: v, name: name, limit: l, hidden: hidden(s, name, ops, earlier)}
 		for i := range lives {
 			r.begins = &lives[i]
 			if r.taken += lives[i].open; !r.life(lives[i].ops) {
@@ -76,25 +76,29 @@ type change struct {
 	taken, given uint64
 }
 
-// hidden collects what is not in the log. A copy of an id that was answered for its
-// charge is no change of its own.
-func hidden(s *Setup, name string, ops []Op) (out []change) {
-	placed := make(map[string]bool)
-	took := make(map[string]uint64)
-	for i := range ops {
-		o := &ops[i]
-		if o.ID != "" && o.takes() {
-			took[o.ID] = max(took[o.ID], o.Cost)
-			placed[o.ID] = placed[o.ID] || o.charged() && o.Witness.SlotTime > 0
-		}
-	}
+// hidden collects what is not in the log of its life. A copy of an id that was answered
+// for its charge is no change of its own; what was repeated in a later life than that of
+// its charge is one.
+func hidden(s *Setup, name string, ops, earlier []Op) (out []change) {
+	ids := idsOf(ops)
 	for i := range ops {
 		switch o := &ops[i]; {
 		case o.Kind == Refund && (o.Outcome == Admitted || o.Outcome == Unknown):
-			out = append(out, change{call: o.Call, given: refundOf(o, took[o.ID])})
-		case o.ID != "" && placed[o.ID]:
+			out = append(out, change{call: o.Call, given: refundOf(o, ids[o.ID].took)})
+		case o.ID != "" && ids[o.ID].placed:
 		case o.maybe(), o.charged() && o.Witness.SlotTime == 0:
 			out = append(out, change{call: o.Call, taken: o.Cost})
+		}
+	}
+	counted := make(map[string]bool)
+	for i := range earlier {
+		switch o := &earlier[i]; {
+		case !o.charged() || ids[o.ID].decided || counted[o.ID]:
+		case o.ID == "":
+			out = append(out, change{call: o.Call, taken: o.Cost})
+		default:
+			counted[o.ID] = true
+			out = append(out, change{call: ids[o.ID].called, taken: o.Cost})
 		}
 	}
 	for _, g := range s.Given {
@@ -104,6 +108,33 @@ func hidden(s *Setup, name string, ops []Op) (out []change) {
 	}
 	slices.SortStableFunc(out, func(a, b change) int { return compare(a.call, b.call) })
 	return out
+}
+
+// copies is what the copies of one request id have shown.
+type copies struct {
+	took    uint64        // what one of them costs
+	called  time.Duration // the first
+	placed  bool          // the charge is in the log: an answer says where
+	decided bool          // … and it is that of the decision itself
+}
+
+func idsOf(ops []Op) map[string]copies {
+	ids := make(map[string]copies)
+	for i := range ops {
+		o := &ops[i]
+		if o.ID == "" || !o.takes() {
+			continue
+		}
+		c, seen := ids[o.ID]
+		if !seen || o.Call < c.called {
+			c.called = o.Call
+		}
+		c.took = max(c.took, o.Cost)
+		c.placed = c.placed || o.charged() && o.Witness.SlotTime > 0
+		c.decided = c.decided || o.charged() && o.Witness.SlotTime > 0 && !o.Witness.Repeated
+		ids[o.ID] = c
+	}
+	return ids
 }
 
 // prepare brings the model to the moment of o.

@@ -12,42 +12,50 @@ import (
 //
 // What was judged at an applied state stands right behind the last entry of its log
 // that this state had, though its own time may be later than that of the next.
-func sequence(s *Setup, ops []Op) []life {
+//
+// earlier are repetitions of charges that an earlier life decided and nobody was told of
+// then: they are in no life.
+func sequence(s *Setup, ops []Op) (lives []life, earlier []Op) {
 	var shown []Op
 	for i := range ops {
 		if o, w := &ops[i], &ops[i].Witness; w.Index > 0 && w.SlotTime > 0 && o.answered() && !o.elsewhere() && (o.takes() || o.Kind == Look) {
 			shown = append(shown, *o)
 		}
 	}
-	lives := s.lives(shown)
+	lives = s.lives(shown)
 	for i := range lives {
 		committed, peeks := parted(onceEach(lives[i].ops))
 		if lives[i].mayKnow(s) {
-			committed, lives[i].open = sinceFirst(committed)
+			var before []Op
+			committed, before, lives[i].open = sinceFirst(committed)
+			earlier = append(earlier, before...)
 		}
 		lives[i].ops = merge(committed, peeks)
 	}
-	return lives
+	return lives, earlier
 }
 
-// sinceFirst leaves out repetitions of what may have been charged before the first
-// answer that was decided here. Those of its very moment may be of either side, because
-// a salvaged slot goes on where it was: open is what they cost.
-func sinceFirst(ops []Op) (kept []Op, open uint64) {
+// sinceFirst parts repetitions of what may have been charged before the first answer
+// that was decided here from the others. Those of its very moment may be of either side,
+// because a salvaged slot goes on where it was: open is what they cost.
+func sinceFirst(ops []Op) (kept, before []Op, open uint64) {
 	n := slices.IndexFunc(ops, func(o Op) bool { return !o.Witness.Repeated })
 	if n < 0 {
-		return nil, 0
+		return nil, ops, 0
 	}
 	begun := ops[n].Witness.SlotTime
 	for i := range ops {
-		switch o := &ops[i]; {
-		case !o.Witness.Repeated || o.Witness.SlotTime > begun:
+		o := &ops[i]
+		if !o.Witness.Repeated || o.Witness.SlotTime > begun {
 			kept = append(kept, *o)
-		case o.Witness.SlotTime == begun && o.charged():
+			continue
+		}
+		before = append(before, *o)
+		if o.Witness.SlotTime == begun && o.charged() {
 			open += o.Cost
 		}
 	}
-	return kept, open
+	return kept, before, open
 }
 
 // onceEach leaves out repetitions of what was answered itself, or repeated before.

@@ -71,6 +71,7 @@ func Open(cfg Config) (*Group, error) {
 	if err := g.openStorage(); err != nil {
 		return nil, err
 	}
+	g.storage.logs = &replaced{LogStore: g.storage.logs}
 	if cfg.Storing != nil {
 		g.storage.logs = guarded{g.storage.logs, cfg.Storing}
 	}

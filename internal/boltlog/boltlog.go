@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -134,31 +135,52 @@ func (s *Store) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{l
 
 // StoreLogs writes entries, all or none, over those of the same indexes.
 func (s *Store) StoreLogs(logs []*raft.Log) error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(logBucket)
-		for _, log := range logs {
-			if err := b.Put(keyOf(log.Index), encode(log)); err != nil {
-				return err
-			}
-		}
+	return s.db.Update(func(tx *bbolt.Tx) error { return put(tx, logs) })
+}
+
+// Replace is StoreLogs that makes the last of logs the newest entry of all: what came
+// after it goes in the same transaction.
+func (s *Store) Replace(logs []*raft.Log) error {
+	if len(logs) == 0 {
 		return nil
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		if err := put(tx, logs); err != nil {
+			return err
+		}
+		return cut(tx, logs[len(logs)-1].Index+1, math.MaxUint64)
 	})
 }
 
 // DeleteRange deletes the entries first … last, both included.
 func (s *Store) DeleteRange(first, last uint64) error {
-	return s.db.Update(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(logBucket).Cursor()
-		for key, _ := c.Seek(keyOf(first)); key != nil; key, _ = c.Next() {
-			if binary.BigEndian.Uint64(key) > last {
-				break
-			}
-			if err := c.Delete(); err != nil {
-				return err
-			}
+	return s.db.Update(func(tx *bbolt.Tx) error { return cut(tx, first, last) })
+}
+
+func put(tx *bbolt.Tx, logs []*raft.Log) error {
+	b := tx.Bucket(logBucket)
+	for _, log := range logs {
+		if err := b.Put(keyOf(log.Index), encode(log)); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// cut seeks anew after each deletion: where the transaction has written before, Next
+// would pass over the entry behind it.
+func cut(tx *bbolt.Tx, first, last uint64) error {
+	c := tx.Bucket(logBucket).Cursor()
+	from := keyOf(first)
+	for key, _ := c.Seek(from); key != nil; key, _ = c.Seek(from) {
+		if binary.BigEndian.Uint64(key) > last {
+			break
+		}
+		if err := c.Delete(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Set writes a value.

@@ -137,6 +137,26 @@ func TestStoreLogOverwrites(t *testing.T) {
 	wantRange(t, s, 1, 3)
 }
 
+func TestReplaceLeavesNothingBehind(t *testing.T) {
+	s, _ := open(t)
+	fill(t, s, 1, 2000) // some pages of them
+	if err := s.Replace([]*raft.Log{{Index: 3, Term: 9}, {Index: 4, Term: 9}}); err != nil {
+		t.Fatal(err)
+	}
+	wantRange(t, s, 1, 4)
+	for i, term := range []uint64{1, 1, 9, 9} {
+		var got raft.Log
+		if err := s.GetLog(uint64(i+1), &got); err != nil || got.Term != term {
+			t.Errorf("entry %d: term %d, %v, want %d", i+1, got.Term, err, term)
+		}
+	}
+	for i := uint64(5); i <= 2000; i++ {
+		if err := s.GetLog(i, new(raft.Log)); !errors.Is(err, raft.ErrLogNotFound) {
+			t.Fatalf("entry %d is still there: %v", i, err)
+		}
+	}
+}
+
 func TestDeleteRangeIsInclusiveAndComplete(t *testing.T) {
 	const n = 5000 // many pages
 	for name, c := range map[string]struct{ min, max, first, last uint64 }{
