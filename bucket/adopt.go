@@ -92,7 +92,7 @@ func (s *state) complete(sl *slot, info *ChunkInfo, at clockAt) {
 	if info.Salvage {
 		sl.born, sl.birth = bornSalvaged, now
 	}
-	if info.Salvage || info.Restore {
+	if info.Restore {
 		sl.outdo(sl.revision)
 	}
 }

@@ -150,6 +150,39 @@ func TestBirthMovesAlong(t *testing.T) {
 	to.expect("older than the birth", sec, r, TooOld)
 }
 
+// TestFencingTokensOutliveTheReadingOfACopy: what a slot was loaded under, to be read, is
+// no revision of the cluster. Taken for one it may be above all that follow, and tokens
+// that were given in one epoch are given again in the next.
+func TestFencingTokensOutliveTheReadingOfACopy(t *testing.T) {
+	permits := Rule{Policy: 1, Version: 1, Loss: LossSalvage, Limit: Limit{Algorithm: Concurrency, Amount: 100, Window: int64(sec)}}
+	g := newRig(t, 2)
+	last := uint64(0)
+	for epoch := range uint64(3) {
+		chunk, _ := restored(t, g.table).Salvage(1, 1).Final(64 << 10) // older than the last grants
+		chunk = append([]byte(nil), chunk...)
+		for i := range uint64(3) {
+			out := g.expect("grant", 500*sec, Request{Home: 1, ID: own(100*epoch + i), Takes: []Take{{Slot: 1, Key: spread(1), Rule: permits, Cost: 1}}}, Admitted)
+			if token := out[0].FencingToken; token <= last {
+				t.Fatalf("epoch %d: token %d after %d", epoch, token, last)
+			} else {
+				last = token
+			}
+		}
+		read := &rig{tb: t, table: NewTable(2)}
+		if c := read.entry(AdoptEntry(7, Move{1, 62}, 510*sec, chunk)).Items[0].Code; c != Moved {
+			t.Fatalf("code %d", c)
+		}
+		chunk, _ = read.table.Salvage(1, 1).Final(64 << 10)
+		chunk = append([]byte(nil), chunk...)
+		g = &rig{tb: t, table: NewTable(2)}
+		for _, e := range [][]byte{AdoptEntry(7, Move{1, 5 + epoch}, 510*sec, chunk), OwnEntry(7, []Move{{1, 5 + epoch}})} {
+			if c := g.entry(e).Items[0].Code; c != Moved {
+				t.Fatalf("code %d", c)
+			}
+		}
+	}
+}
+
 // TestSalvage takes over what the policies say, and the results.
 func TestSalvage(t *testing.T) {
 	from := newRig(t, 2)

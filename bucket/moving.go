@@ -89,6 +89,9 @@ func (s *state) own(m Move) Code {
 	case sl.state != SlotComplete:
 		return MoveRefused
 	}
+	if sl.born == bornSalvaged { // not before: a copy that is only read has revisions of its own
+		sl.outdo(m.Revision)
+	}
 	sl.state = SlotHeld
 	s.held++
 	return Moved

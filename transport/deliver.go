@@ -155,9 +155,7 @@ func (t *RaftTransport) answer(w pending, u urgency, r raft.RPCResponse) {
 		w.c.refuse(w.number, fmt.Sprintf("raft answered with a %T", r.Response))
 		return
 	}
-	if term > t.term.Load() {
-		t.term.Store(term)
-	}
+	t.heard(term)
 	if _, err := w.c.out.add(u, w.kind.answer(), 0, w.number, encode); err != nil {
 		t.p.log.Debug("peer: answer not sent", "node", w.c.l.node, "replica", t.id, "error", err)
 	}

@@ -33,6 +33,7 @@ type link struct {
 	newest   uint64        // id of the newest connection made
 	made     int64         // when it was, or the last dial began (Peers.now); 0: never
 	tried    chan struct{} // closed when the present dial ends
+	arrived  chan struct{} // closed by the next connection; nil: nobody waits for it
 	ever     bool          // a dial has ended, or a connection been made
 	failure  error         // why the last dial failed
 	up       bool          // my pings come back
@@ -250,6 +251,10 @@ func (l *link) judge(h hello, old *conn) (refusal string) {
 // install makes c the connection. l.mu is held.
 func (l *link) install(c *conn) {
 	l.cur.Store(c)
+	if l.arrived != nil {
+		close(l.arrived)
+		l.arrived = nil
+	}
 	l.setUp(false) // until its own pings come back
 	l.newest, l.made = c.id, l.p.now()
 	l.failure, l.ever = nil, true

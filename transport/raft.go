@@ -37,7 +37,9 @@ type RaftTransport struct {
 	ctx       context.Context       // ends with Close
 	cancel    context.CancelFunc
 	heartbeat atomic.Pointer[func(raft.RPC)]
-	term      atomic.Uint64 // newest term raft answered with
+	released  chan struct{} // closed by release, once
+	release   func()
+	term      atomic.Uint64 // newest term raft answered with, or leads in
 	slow      atomic.Bool   // a heartbeat is in hand that may have to store a term
 	receiving atomic.Bool   // a snapshot is being received; who set it owns the next two
 
@@ -80,6 +82,8 @@ func (p *Peers) Raft(id string) *RaftTransport {
 		followers: make(map[raft.ServerAddress]*follower),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.released = make(chan struct{})
+	t.release = sync.OnceFunc(func() { close(t.released) })
 	p.mu.Lock()
 	old := p.replicas[id]
 	if p.stopped {
@@ -164,6 +168,9 @@ func (t *RaftTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress)
 // else to this follower until one is answered, so that an entry, or the first
 // append of a new leader, would wait as well.
 //
+// It waits for a connection where there is none, see hold; heartbeats, on which a
+// leader's lease depends, do not.
+//
 // Of many entries only the first 1 MiB go, and args.Entries is cut accordingly:
 // raft looks at it to see what has been sent, and sends the rest.
 func (t *RaftTransport) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
@@ -171,6 +178,10 @@ func (t *RaftTransport) AppendEntries(_ raft.ServerID, target raft.ServerAddress
 		return t.ask(target, kindHeartbeat, lazy, raftTimeout, resp, func(b []byte) []byte {
 			return appendHeartbeat(b, args)
 		})
+	}
+	t.heard(args.Term)
+	if err := t.hold(target, args.Term); err != nil {
+		return err
 	}
 	size := 0
 	for i, e := range args.Entries {
@@ -205,8 +216,13 @@ func (t *RaftTransport) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, _
 	return t.ask(target, kindTimeoutNow, now, raftTimeout, resp, nil)
 }
 
-// InstallSnapshot sends a snapshot on a connection of its own, see snapshot.go.
+// InstallSnapshot sends a snapshot on a connection of its own, see snapshot.go, once the
+// node is there.
 func (t *RaftTransport) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	t.heard(args.Term)
+	if err := t.hold(target, args.Term); err != nil {
+		return err
+	}
 	return t.sendSnapshot(string(target), args, resp, data)
 }
 

@@ -25,6 +25,9 @@ var (
 // mostVoid is how many runs of a hundred may prove nothing.
 const mostVoid = 5
 
+// progress is how often a run says how far it is: what is broken off has proved that much.
+const progress = time.Minute
+
 // TestSeeds runs seeds one after the other. A violation fails it, and so do too many
 // void runs.
 func TestSeeds(t *testing.T) {
@@ -33,6 +36,7 @@ func TestSeeds(t *testing.T) {
 	}
 	begun := time.Now()
 	var total outcome
+	next := begun.Add(progress)
 	ran, void, weak, failed, epochs := 0, 0, 0, 0, 0
 	for i := range *seeds {
 		if *within > 0 && time.Since(begun) > *within {
@@ -61,6 +65,10 @@ func TestSeeds(t *testing.T) {
 		case len(o.void) > 0:
 			void++
 			fmt.Printf("void: seed %d: %s\n", seed, strings.Join(o.void, "; "))
+		}
+		if now := time.Now(); now.After(next) {
+			next = now.Add(progress)
+			fmt.Printf("%d of %d seeds after %v, the last %d: %d void, %d failed\n", ran, *seeds, now.Sub(begun).Round(time.Second), seed, void, failed)
 		}
 	}
 	took := time.Since(begun)

@@ -25,9 +25,11 @@ import (
 
 // Transport carries the RPCs of the group. Committed tells the other replicas at once
 // that an entry is committed, instead of after raft's calm CommitTimeout.
+// Release ends what waits for the links of nodes: raft is being shut down.
 type Transport interface {
 	raft.Transport
 	Committed(index uint64)
+	Release()
 }
 
 // Config is what a control replica needs.
@@ -189,6 +191,7 @@ func (g *Group) lead() {
 func (g *Group) Close() error { return g.stop() }
 
 func (g *Group) stop() error {
+	g.cfg.Transport.Release()
 	done := make(chan error, 1)
 	go func() { done <- g.raft.Shutdown().Error() }()
 	for {

@@ -199,3 +199,4 @@ func TestLeaderThatCannotStoreLeadsNoMore(t *testing.T) {
 type alone struct{ *raft.InmemTransport }
 
 func (alone) Committed(uint64) {}
+func (alone) Release()         {}

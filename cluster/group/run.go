@@ -91,6 +91,9 @@ func (r *Replica) stopped() {
 
 // endRaft shuts raft down. What hangs in the transport is freed by closing it.
 func (r *Replica) endRaft(half time.Duration) bool {
+	if t, ok := r.cfg.Transport.(interface{ Release() }); ok {
+		t.Release()
+	}
 	over := r.raft.Load().Shutdown()
 	done := make(chan struct{})
 	go func() {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/bucket"
 )
 
 // monitorEvery is how often a replica looks at itself.
@@ -121,15 +123,22 @@ func (r *Replica) alone() bool {
 }
 
 // dropLeadership hands leadership to whoever is in reach, beside the driver,
-// which is what hangs.
+// which is what hangs. Before that it writes the time into the log, as TransferTo does:
+// the entry in flight is as old as the stall, and group time would go on from there.
 func (r *Replica) dropLeadership(ctx context.Context) {
 	to := r.heir(false)
-	if rf := r.raft.Load(); rf.State() != raft.Leader || to == "" || !r.moves.try(r.timers.TransferGap) {
+	rf := r.raft.Load()
+	if rf.State() != raft.Leader || to == "" || !r.moves.try(r.timers.TransferGap) {
 		return
 	}
 	short, cancel := context.WithTimeout(ctx, monitorEvery)
 	defer cancel()
-	_ = r.await(short, func() error { return r.handTo(to) })
+	_ = r.await(short, func() error {
+		if _, leading := r.lead.current(); leading {
+			rf.Apply(bucket.StampEntry(r.lead.clock.Load().now(), 0), r.timers.Enqueue) // is in the log when this returns
+		}
+		return r.handTo(to)
+	})
 }
 
 // watchInstalls reports a replica that is sent one snapshot after the other.

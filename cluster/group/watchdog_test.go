@@ -125,6 +125,34 @@ func TestLeaderThatCannotReplicateHandsOver(t *testing.T) {
 	})
 }
 
+// TestStallIsNoStandstillOfTime: an heir that was away has nothing from its leader that is
+// younger than the stall, and must not go on from there.
+func TestStallIsNoStandstillOfTime(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(3, nil)
+		l := w.holdAll()
+		w.net.hook(hooks{lose: func(src, _ string, cmd any, answer bool) bool { // heartbeats pass, entries do not
+			a, ok := cmd.(*raft.AppendEntriesRequest)
+			return src == l.id && ok && !answer && len(a.Entries) > 0 && l.r.metrics.Stalls.Load() == 0
+		}})
+		stalled := l.r.lead.clock.Load().now()
+		_, _, _ = take(l, ask(1, oneOff(10), 1, 1, 2), 20*time.Second)
+		last, newest := uint64(0), int64(0)
+		w.until(5*time.Second, "a change of leader", func() bool { return w.leader() != l })
+		n := w.leader()
+		for at, _ := n.r.store.Last(); at > 0 && last == 0; at-- {
+			var e raft.Log
+			if n.r.store.GetLog(at, &e) == nil && e.Type == raft.LogCommand && e.Term < n.r.Status().Term {
+				last = at
+				newest, _ = bucket.EntryStamp(e.Data)
+			}
+		}
+		if passed := time.Duration(newest - stalled); passed < l.r.timers.Stall {
+			t.Errorf("the log of the stalled leader ends %v after the stall, with entry %d: want %v and more", passed, last, l.r.timers.Stall)
+		}
+	})
+}
+
 func TestStalledLeaderOutOfReachIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start(3, nil)

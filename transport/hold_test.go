@@ -1,0 +1,85 @@
+package transport_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/transport"
+)
+
+// TestANodeThatIsBackIsNeededAtOnce: raft alone would try again up to ten seconds after a
+// long cut, and the group could commit nothing meanwhile.
+func TestANodeThatIsBackIsNeededAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		all := group(t, f.mesh("a", "b", "c"))
+		first := f.leads(all...)
+		rest := without(all, first)
+		f.net.Isolate(rest[0].peer.name)
+		for range 30 {
+			commit(t, first, "while one is away")
+			time.Sleep(time.Second)
+		}
+		f.net.HealAll()
+		f.until(func() bool { _, up := first.peer.Link(rest[0].peer.name); return up }, "the link is up again")
+		f.net.Kill(rest[1].peer.name)
+		began := time.Now()
+		commit(t, first, "with the one that was away")
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Errorf("committed after %v", took)
+		}
+	})
+}
+
+func TestAppendsWaitForALinkThatIsWanted(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		ns := f.mesh("a", "b")
+		from := ns[0].Raft(id("a"))
+		defer from.Close()
+		f.net.Isolate("b")
+		f.until(func() bool { _, up := ns[0].Link("b"); return !up }, "b is away")
+		time.Sleep(2 * time.Second) // and its connection is given up
+		send := func(term uint64) <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				done <- from.AppendEntries("", raft.ServerAddress(id("b")), &raft.AppendEntriesRequest{Term: term, PrevLogEntry: 1, PrevLogTerm: 1}, new(raft.AppendEntriesResponse))
+			}()
+			return done
+		}
+		ended := func(done <-chan error) (error, bool) {
+			synctest.Wait()
+			select {
+			case err := <-done:
+				return err, true
+			default:
+				return nil, false
+			}
+		}
+
+		old := send(2)
+		time.Sleep(time.Minute)
+		if err, yes := ended(old); yes {
+			t.Errorf("an append did not wait for a link: %v", err)
+		}
+		newer := send(3) // this replica leads again
+		time.Sleep(time.Second)
+		if err, yes := ended(old); !yes || !errors.Is(err, transport.ErrNoLink) {
+			t.Errorf("an append of an earlier term waits, or ended with %v", err)
+		}
+		ns[0].SetPeers(nil)
+		time.Sleep(time.Second)
+		if err, yes := ended(newer); !yes || !errors.Is(err, transport.ErrNoLink) {
+			t.Errorf("an append waits for a link that nobody wants, or ended with %v", err)
+		}
+		ns[0].SetPeers([]string{"b"})
+		last := send(3)
+		time.Sleep(time.Second)
+		from.Release()
+		if err, yes := ended(last); !yes || err == nil {
+			t.Errorf("an append waits after Release, or ended with %v", err)
+		}
+	})
+}
