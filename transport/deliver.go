@@ -41,6 +41,7 @@ func (c *conn) requested(f frame) error {
 		ch.t.beat(c, f.number, command.(*raft.AppendEntriesRequest), *h)
 		return nil
 	}
+	ch.t.impartial(command)
 	ch.t.deliver(pending{c, f.number, f.kind}, command)
 	return nil
 }

@@ -37,6 +37,7 @@ type RaftTransport struct {
 	ctx       context.Context       // ends with Close
 	cancel    context.CancelFunc
 	heartbeat atomic.Pointer[func(raft.RPC)]
+	voters    atomic.Pointer[func() []string]
 	released  chan struct{} // closed by release, once
 	release   func()
 	term      atomic.Uint64 // newest term raft answered with, or leads in

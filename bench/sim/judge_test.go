@@ -68,9 +68,7 @@ func run(t *testing.T, p *plan) *outcome {
 			w.close()
 			o.virtual = w.now()
 		}()
-		for i := range p.nodes {
-			w.launch(i, true)
-		}
+		w.begin()
 		if _, err := w.eventually(bootsWithin, w.unhealthy); err != nil {
 			o.fail("the cluster does not begin: %v", err)
 			return

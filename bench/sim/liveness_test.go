@@ -65,9 +65,7 @@ func lives(t *testing.T, seed uint64, kind string, within time.Duration) (took t
 		p.nodes, p.later, p.drain, p.remove, p.works = 3+2*r.IntN(2), 0, false, false, []string{"refill"}
 		w := newWorld(p, dir)
 		defer w.close()
-		for i := range p.nodes {
-			w.launch(i, true)
-		}
+		w.begin()
 		if _, why = w.eventually(bootsWithin, w.unhealthy); why != nil {
 			return
 		}

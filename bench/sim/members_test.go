@@ -9,9 +9,18 @@ import (
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 )
 
+// begin starts the first nodes of the plan.
+func (w *world) begin() {
+	for i := range w.plan.nodes {
+		time.Sleep(w.plan.after[i])
+		w.launch(i, true)
+	}
+}
+
 // grow lets the later nodes of the plan join.
 func (w *world) grow() {
 	for i := range w.plan.later {
+		time.Sleep(w.plan.after[w.plan.nodes+i])
 		w.launch(w.plan.nodes+i, false)
 	}
 }

@@ -16,6 +16,7 @@ type plan struct {
 	remove bool            // or killed, and removed for good
 	delay  time.Duration   // of each link between nodes
 	far    []time.Duration // each client's links to all nodes: how long an answer may get lost
+	after  []time.Duration // how long after the one before each node starts
 	drift  []int           // ppm that the clock of each node is fast
 	offset []time.Duration
 	works  []string
@@ -153,7 +154,16 @@ func newPlan(seed uint64) *plan {
 	}
 	p.vary(rand.New(rand.NewPCG(seed, 0x76617279)))
 	p.distances(rand.New(rand.NewPCG(seed, 0x666172)))
+	p.phases(rand.New(rand.NewPCG(seed, 0x706861736573)))
 	return p
+}
+
+// phases decides by how much each node starts after the one before it. What nodes do
+// every so often they do in step else, all of a cluster at the same moments.
+func (p *plan) phases(r *rand.Rand) {
+	for range 8 { // more nodes than any plan has
+		p.after = append(p.after, time.Duration(r.Int64N(int64(100*time.Millisecond))))
+	}
 }
 
 // distances decides how far off clients are. Only what is on its way for a while can
