@@ -23,7 +23,8 @@ const anchorAge = 30 * time.Second
 // after it was stamped. That holds for every stamped entry of the newest one's term; of
 // those of the last half minute the one that says most is chosen. It need not be the
 // newest: what a deposed leader sent may be held up on its way for as long as the
-// outage was. Entries of earlier terms do not count, though they may say more: what
+// outage was. Entries that a compaction has dropped, or a snapshot stands for, count like
+// the others. Entries of earlier terms do not count, though they may say more: what
 // was lost between two leaders must not come back at once later. When a suffix is cut
 // off the entries before it count again. ok is false if there was never a stamp.
 func (s *Store) Anchor() (stamp int64, received time.Time, ok bool) {
@@ -33,23 +34,40 @@ func (s *Store) Anchor() (stamp int64, received time.Time, ok bool) {
 	if s.newest == 0 {
 		return s.base.stamp, s.epoch.Add(s.base.received), s.base.ok
 	}
-	best := s.at(s.newest)
+	best := s.at(s.newest).anchor()
 	for i := s.newest - 1; i >= s.lo && i > 0; i-- {
 		e := s.at(i)
 		if e.term != best.term || e.received < since {
 			break
 		}
-		// Which stamp is more, with what has passed since? Neither is negative.
-		if e.stamped && best.stamp-e.stamp < int64(best.received-e.received) {
-			best = e
+		if a := e.anchor(); e.stamped && a.saysMore(best) {
+			best = a
 		}
+	}
+	if b := s.base; b.ok && b.term == best.term && b.received >= since && b.saysMore(best) {
+		best = b
 	}
 	return best.stamp, s.epoch.Add(best.received), true
 }
 
+func (e *entry) anchor() anchor { return anchor{e.stamp, e.received, e.term, true} }
+
+// saysMore says which stamp is more, with what has passed since.
+func (a anchor) saysMore(than anchor) bool {
+	return than.stamp-a.stamp < int64(than.received-a.received) // no stamp is negative
+}
+
+// outlive notes the anchor of an entry that goes, if it is the best of its term and the
+// last half minute. The caller holds mu.
+func (s *Store) outlive(a anchor) {
+	if b := s.base; !b.ok || b.term != a.term || b.received < a.received-anchorAge || !b.saysMore(a) {
+		s.base = a
+	}
+}
+
 // Restored tells the log that a snapshot up to index, an entry of term, with
-// group time stamp was restored: older entries are dropped, and the anchor is
-// (stamp, now) unless a stamped entry above index is present.
+// group time stamp was restored: older entries are dropped, and (stamp, now) is an
+// anchor beside those that are present, and beside what went if it was of that term.
 //
 // Entries above index stay even if they are of a deposed leader: raft compares
 // and cuts them itself. For that it must find the snapshot's own term at index,
@@ -68,7 +86,7 @@ func (s *Store) Restored(index, term uint64, stamp int64) {
 		s.keepAbove(index, term)
 	}
 	s.holds = nil // what this replica sent was of before
-	s.base = anchor{stamp, s.elapsed(), true}
+	s.outlive(anchor{stamp, s.elapsed(), term, true})
 	if s.bytes <= s.bound/2 {
 		s.called = false
 	}

@@ -31,15 +31,16 @@ func (s *Store) DeleteRange(first, last uint64) error {
 	return nil
 }
 
-// dropPrefix drops all up to index last. A stamp among them is known for good,
-// so it stays the anchor until a newer one comes. The caller holds mu.
+// dropPrefix drops all up to index last. What they say of the time stays. The caller
+// holds mu.
 func (s *Store) dropPrefix(last uint64) {
-	if s.newest != 0 && s.newest <= last {
-		e := s.at(s.newest)
-		s.base = anchor{e.stamp, e.received, true}
+	if s.newest <= last {
 		s.newest = 0
 	}
 	for i := s.lo; i <= last; i++ {
+		if e := s.at(i); e.stamped {
+			s.outlive(e.anchor())
+		}
 		s.clear(i)
 	}
 	s.lo = last + 1

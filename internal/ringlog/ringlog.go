@@ -34,10 +34,11 @@ type entry struct {
 	stamped  bool
 }
 
-// anchor is a stamp and when it arrived here.
+// anchor is a stamp, when it arrived here, and the term of the leader that made it.
 type anchor struct {
 	stamp    int64
 	received time.Duration
+	term     uint64
 	ok       bool
 }
 
@@ -56,7 +57,7 @@ type Store struct {
 	bytes  int          // of all entries
 	called bool         // notify was called for the present fullness
 	newest uint64       // index of the newest stamped entry, 0 if none
-	base   anchor       // what holds when no stamped entry is present
+	base   anchor       // what the entries before the first one present said of the time
 	floor  uint64       // index of the entry that stands for a restored snapshot, until one is stored above it; 0: none
 	holds  []*Hold      // that may have ended
 	kv     map[string][]byte

@@ -57,7 +57,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := New(1<<20, stampOf, nil), model{}
 		s.GoBy(still())
-		next := uint64(1)
+		next, term := uint64(1), uint64(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			lo, hi := m.bounds()
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
@@ -66,7 +66,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 					next += 100
 					clear(m)
 				}
-				term := rapid.Uint64Range(1, 9).Draw(t, "term")
+				term += rapid.Uint64Range(0, 3).Draw(t, "terms")
 				for range rapid.IntRange(1, 400).Draw(t, "n") {
 					if err := s.StoreLog(stamped(next, term, int64(next))); err != nil {
 						t.Fatal(err)
@@ -82,8 +82,9 @@ func TestBehavesLikeAMap(t *testing.T) {
 						delete(m, i)
 					}
 				}
-			case 3: // a suffix is overruled
+			case 3: // a suffix is overruled, by entries of another term
 				if hi > 0 {
+					term++
 					from := rapid.Uint64Range(lo, hi).Draw(t, "from")
 					_ = s.DeleteRange(from, hi)
 					for i := from; i <= hi; i++ {
@@ -195,6 +196,34 @@ func TestEntryHeldUpOnItsWayIsNoAnchor(t *testing.T) {
 			t.Errorf("group time is %d: the next leader would go on by more than what has passed", got)
 		}
 	})
+}
+
+// TestWhatIsHeldUpIsNoAnchorBehindASnapshot: what was known before the log became short is
+// known still when something late is all that is in it.
+func TestWhatIsHeldUpIsNoAnchorBehindASnapshot(t *testing.T) {
+	const sec = int64(time.Second)
+	for name, shorten := range map[string]func(*Store){
+		"a compaction": func(s *Store) {
+			must(t, s.StoreLogs([]*raft.Log{stamped(39, 1, 9*sec), stamped(40, 1, 10*sec)}))
+			must(t, s.DeleteRange(39, 40))
+		},
+		"a snapshot of the leader": func(s *Store) { s.Restored(40, 1, 10*sec) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(1<<20, stampOf, nil)
+			shorten(s)
+			time.Sleep(5 * time.Second)
+			must(t, s.StoreLog(stamped(41, 1, 10*sec+1)))
+			stamp, at, _ := s.Anchor()
+			if got := stamp + int64(time.Since(at)); got != 15*sec {
+				t.Errorf("%s: group time is %d, want 15 s", name, got)
+			}
+			must(t, s.StoreLog(stamped(42, 2, 11*sec))) // of a leader that has lost time
+			if stamp, _, _ := s.Anchor(); stamp != 11*sec {
+				t.Errorf("%s: the next leader would go on from %d", name, stamp)
+			}
+		})
+	}
 }
 
 func TestRestoredMakesTheLogAgreeWithTheSnapshot(t *testing.T) {
