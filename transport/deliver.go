@@ -156,7 +156,9 @@ func (t *RaftTransport) answer(w pending, u urgency, r raft.RPCResponse) {
 		w.c.refuse(w.number, fmt.Sprintf("raft answered with a %T", r.Response))
 		return
 	}
-	t.heard(term)
+	if term > t.term.Load() {
+		t.term.Store(term)
+	}
 	if _, err := w.c.out.add(u, w.kind.answer(), 0, w.number, encode); err != nil {
 		t.p.log.Debug("peer: answer not sent", "node", w.c.l.node, "replica", t.id, "error", err)
 	}

@@ -6,10 +6,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Electorate tells the transport how to look up the voters of the newest configuration in
-// its raft's log, committed or not. Before that requests for a vote pass unchanged.
-func (t *RaftTransport) Electorate(voters func() []string) { t.voters.Store(&voters) }
-
 // impartial lets a request for a vote be judged by term and log alone, as Raft does
 // (Ongaro's thesis, section 4.1: a server grants its vote to a candidate that is not in its
 // configuration, and so does one that has no vote by its own). Raft 1.8.0 refuses it.
@@ -21,18 +17,32 @@ func (t *RaftTransport) Electorate(voters func() []string) { t.voters.Store(&vot
 // it carries: here that of some voter. That a leader is known still counts, so that a
 // replica that was removed and does not know disturbs nobody.
 func (t *RaftTransport) impartial(command any) {
-	voters := t.voters.Load()
-	if voters == nil {
-		return
-	}
 	switch r := command.(type) {
 	case *raft.RequestVoteRequest:
-		if all := (*voters)(); !slices.Contains(all, string(r.ID)) {
+		if all := t.electorate(); !slices.Contains(all, string(r.ID)) {
 			r.ID = nil
 		}
 	case *raft.RequestPreVoteRequest:
-		if all := (*voters)(); len(all) > 0 && !slices.Contains(all, string(r.ID)) {
+		if all := t.electorate(); len(all) > 0 && !slices.Contains(all, string(r.ID)) {
 			r.ID = []byte(all[0])
 		}
 	}
+}
+
+// electorate is the voters of the newest configuration in the log, committed or not.
+func (t *RaftTransport) electorate() (ids []string) {
+	r := t.raft.Load()
+	if r == nil {
+		return nil
+	}
+	f := (*r).GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	for _, s := range f.Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, string(s.ID))
+		}
+	}
+	return ids
 }

@@ -21,7 +21,7 @@ func TestVotersWhoDoNotKnowEachOtherElect(t *testing.T) {
 					ids = nil
 				}
 				all[n.name] = n.run(t, id(n.name), ids)
-				all[n.name].trans.Electorate(votersOf(all[n.name].Raft))
+				all[n.name].trans.Serve(all[n.name].Raft)
 			}
 			leader := f.leads(all["a"], all["b"], all["c"])
 			rest := without([]*replica{all["a"], all["b"], all["c"]}, leader)
@@ -67,7 +67,7 @@ func TestWhoWasRemovedAndDoesNotKnowDisturbsNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
 		all := group(t, f.mesh("a", "b", "c"))
 		for _, r := range all {
-			r.trans.Electorate(votersOf(r.Raft))
+			r.trans.Serve(r.Raft)
 		}
 		leader := f.leads(all...)
 		removed := without(all, leader)[0]
@@ -89,15 +89,4 @@ func TestWhoWasRemovedAndDoesNotKnowDisturbsNobody(t *testing.T) {
 			t.Error("one of two voters is dead, and one that was removed elects")
 		}
 	})
-}
-
-func votersOf(r *raft.Raft) func() []string {
-	return func() (ids []string) {
-		for _, s := range r.GetConfiguration().Configuration().Servers {
-			if s.Suffrage == raft.Voter {
-				ids = append(ids, string(s.ID))
-			}
-		}
-		return ids
-	}
 }

@@ -1,5 +1,7 @@
 package transport
 
+import "github.com/hashicorp/raft"
+
 // Links is how many other nodes this one keeps in mind.
 func (p *Peers) Links() int { return len(p.all()) }
 
@@ -18,3 +20,15 @@ func (p *Peers) Bulks() (idle, served int) {
 	}
 	return idle, int(p.bulksServed.Load())
 }
+
+// Pretend makes t believe that its raft is in that state and term.
+func Pretend(t *RaftTransport, state raft.RaftState, term uint64) { t.serve(pretended{state, term}) }
+
+type pretended struct {
+	state raft.RaftState
+	term  uint64
+}
+
+func (p pretended) State() raft.RaftState                    { return p.state }
+func (p pretended) CurrentTerm() uint64                      { return p.term }
+func (pretended) GetConfiguration() raft.ConfigurationFuture { panic("nobody asks for votes") }

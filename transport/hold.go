@@ -7,12 +7,25 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// lookAgain is how often an append that waits for a link looks whether it is still wanted.
-const lookAgain = time.Second
+// served is what a transport asks the raft that it works for, a *raft.Raft.
+type served interface {
+	State() raft.RaftState
+	CurrentTerm() uint64
+	GetConfiguration() raft.ConfigurationFuture
+}
+
+// Serve tells the transport whose it is. Before that appends are not held, and requests for
+// a vote pass unchanged.
+func (t *RaftTransport) Serve(r *raft.Raft) { t.serve(r) }
+
+func (t *RaftTransport) serve(r served) { t.raft.Store(&r) }
 
 // Release ends what waits for links, now and from now on: raft is being shut down, which
 // waits for its goroutines. Everything else goes on until Close.
 func (t *RaftTransport) Release() { t.release() }
+
+// lookAgain is how often an append that waits for a link looks whether it is still wanted.
+const lookAgain = time.Second
 
 // hold waits until there is a connection to the node of a replica, for a leader that is to
 // send it entries or a snapshot.
@@ -21,30 +34,28 @@ func (t *RaftTransport) Release() { t.release() }
 // failure, up to ten seconds, and does not notice meanwhile that the node is back and that
 // it is the one whose vote a commit needs.
 //
-// It fails with ErrNoLink if nobody wants the link, with errClosed after Release or Close,
-// and within a second once this replica knows of a later term than that of the leadership.
+// It fails with ErrNoLink if nobody wants the link, and once this replica does not lead
+// any more in that term: what a deposed leader sends keeps others from electing another.
+// It fails with errClosed after Release or Close.
 func (t *RaftTransport) hold(target raft.ServerAddress, term uint64) error {
 	l := t.p.link(nodeOf(target))
-	var again <-chan time.Time
+	if l.cur.Load() != nil {
+		return nil
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
 	for {
 		arrived, wanted := l.arrival()
-		switch {
-		case arrived == nil:
-			return nil
-		case !wanted:
+		if !wanted || !t.leads(term) {
 			_, _, _ = l.ask() // somebody dials; this request does not wait for it
 			return fmt.Errorf("%w %s", ErrNoLink, l.node)
-		case term < t.term.Load():
-			return fmt.Errorf("%w %s, and term %d is over", ErrNoLink, l.node, term)
 		}
-		if again == nil {
-			tick := time.NewTicker(lookAgain)
-			defer tick.Stop()
-			again = tick.C
+		if arrived == nil {
+			return nil
 		}
 		select {
 		case <-arrived:
-		case <-again:
+		case <-tick.C:
 		case <-t.released:
 			return errClosed
 		case <-t.ctx.Done():
@@ -53,29 +64,23 @@ func (t *RaftTransport) hold(target raft.ServerAddress, term uint64) error {
 	}
 }
 
-// heard notes a term that this replica answered with, or leads in.
-func (t *RaftTransport) heard(term uint64) {
-	for {
-		known := t.term.Load()
-		if term <= known || t.term.CompareAndSwap(known, term) {
-			return
-		}
-	}
+// leads says whether the replica leads in that term.
+func (t *RaftTransport) leads(term uint64) bool {
+	r := t.raft.Load()
+	return r != nil && (*r).State() == raft.Leader && (*r).CurrentTerm() == term
 }
 
 // arrival is closed when the link gets a connection, nil if it has one; wanted says
 // whether it is kept connected.
 func (l *link) arrival() (arrived <-chan struct{}, wanted bool) {
-	if l.cur.Load() != nil {
-		return nil, true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	wanted = l.wanted && !l.gone
 	if l.cur.Load() != nil {
-		return nil, true
+		return nil, wanted
 	}
 	if l.arrived == nil {
 		l.arrived = make(chan struct{})
 	}
-	return l.arrived, l.wanted && !l.gone
+	return l.arrived, wanted
 }

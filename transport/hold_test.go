@@ -16,6 +16,9 @@ import (
 func TestANodeThatIsBackIsNeededAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
 		all := group(t, f.mesh("a", "b", "c"))
+		for _, r := range all {
+			r.trans.Serve(r.Raft)
+		}
 		first := f.leads(all...)
 		rest := without(all, first)
 		f.net.Isolate(rest[0].peer.name)
@@ -49,34 +52,54 @@ func TestAppendsWaitForALinkThatIsWanted(t *testing.T) {
 			}()
 			return done
 		}
-		ended := func(done <-chan error) (error, bool) {
+		ended := func(done <-chan error) (err error, yes bool) {
 			synctest.Wait()
 			select {
-			case err := <-done:
+			case err = <-done:
 				return err, true
 			default:
 				return nil, false
 			}
 		}
+		waits := func(what string, done <-chan error) {
+			t.Helper()
+			if err, yes := ended(done); yes {
+				t.Errorf("%s: it did not wait for a link: %v", what, err)
+			}
+		}
+		gives := func(what string, done <-chan error) {
+			t.Helper()
+			if err, yes := ended(done); !yes || !errors.Is(err, transport.ErrNoLink) {
+				t.Errorf("%s: it waits, or ended with %v", what, err)
+			}
+		}
+		lead := func(term uint64) { transport.Pretend(from, raft.Leader, term) }
 
-		old := send(2)
+		gives("not known who leads", send(2))
+		lead(2)
+		first := send(2)
 		time.Sleep(time.Minute)
-		if err, yes := ended(old); yes {
-			t.Errorf("an append did not wait for a link: %v", err)
-		}
-		newer := send(3) // this replica leads again
+		waits("the link is down", first)
+		lead(3)
+		newer := send(3)
 		time.Sleep(time.Second)
-		if err, yes := ended(old); !yes || !errors.Is(err, transport.ErrNoLink) {
-			t.Errorf("an append of an earlier term waits, or ended with %v", err)
-		}
+		gives("it leads again", first)
+		waits("in a later term", newer)
 		ns[0].SetPeers(nil)
 		time.Sleep(time.Second)
-		if err, yes := ended(newer); !yes || !errors.Is(err, transport.ErrNoLink) {
-			t.Errorf("an append waits for a link that nobody wants, or ended with %v", err)
-		}
+		gives("nobody wants the link", newer)
 		ns[0].SetPeers([]string{"b"})
-		last := send(3)
-		time.Sleep(time.Second)
+		deposed := send(3)
+		transport.Pretend(from, raft.Follower, 3)
+		f.net.HealAll()
+		f.until(func() bool { _, up := ns[0].Link("b"); return up }, "b is back")
+		gives("it does not lead any more", deposed)
+
+		f.net.Isolate("b")
+		time.Sleep(2 * time.Second)
+		lead(4)
+		last := send(4)
+		waits("the link is down again", last)
 		from.Release()
 		if err, yes := ended(last); !yes || err == nil {
 			t.Errorf("an append waits after Release, or ended with %v", err)

@@ -37,10 +37,10 @@ type RaftTransport struct {
 	ctx       context.Context       // ends with Close
 	cancel    context.CancelFunc
 	heartbeat atomic.Pointer[func(raft.RPC)]
-	voters    atomic.Pointer[func() []string]
+	raft      atomic.Pointer[served]
 	released  chan struct{} // closed by release, once
 	release   func()
-	term      atomic.Uint64 // newest term raft answered with, or leads in
+	term      atomic.Uint64 // newest term raft answered with
 	slow      atomic.Bool   // a heartbeat is in hand that may have to store a term
 	receiving atomic.Bool   // a snapshot is being received; who set it owns the next two
 
@@ -180,7 +180,6 @@ func (t *RaftTransport) AppendEntries(_ raft.ServerID, target raft.ServerAddress
 			return appendHeartbeat(b, args)
 		})
 	}
-	t.heard(args.Term)
 	if err := t.hold(target, args.Term); err != nil {
 		return err
 	}
@@ -220,7 +219,6 @@ func (t *RaftTransport) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, _
 // InstallSnapshot sends a snapshot on a connection of its own, see snapshot.go, once the
 // node is there.
 func (t *RaftTransport) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	t.heard(args.Term)
 	if err := t.hold(target, args.Term); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,12 +25,12 @@ import (
 
 // Transport carries the RPCs of the group. Committed tells the other replicas at once
 // that an entry is committed, instead of after raft's calm CommitTimeout.
-// Electorate says who may be voted for though raft does not know it yet.
+// Serve tells it whose it is.
 // Release ends what waits for the links of nodes: raft is being shut down.
 type Transport interface {
 	raft.Transport
 	Committed(index uint64)
-	Electorate(voters func() []string)
+	Serve(r *raft.Raft)
 	Release()
 }
 
@@ -93,7 +92,7 @@ func Open(cfg Config) (*Group, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control replica: %w", err), g.closeStorage())
 	}
-	cfg.Transport.Electorate(g.voters)
+	cfg.Transport.Serve(g.raft)
 	return g, nil
 }
 
@@ -317,21 +316,6 @@ func (g *Group) Servers() (map[string]bool, error) {
 		servers[string(s.ID)] = s.Suffrage == raft.Voter
 	}
 	return servers, nil
-}
-
-// voters are those of the newest configuration in the log, committed or not.
-func (g *Group) voters() (ids []string) {
-	servers, err := g.Servers()
-	if err != nil {
-		return nil
-	}
-	for id, voter := range servers {
-		if voter {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // AddNonvoter lets a replica follow the log.

@@ -198,6 +198,6 @@ func TestLeaderThatCannotStoreLeadsNoMore(t *testing.T) {
 // alone is the transport of a group of one.
 type alone struct{ *raft.InmemTransport }
 
-func (alone) Committed(uint64)           {}
-func (alone) Electorate(func() []string) {}
-func (alone) Release()                   {}
+func (alone) Committed(uint64) {}
+func (alone) Serve(*raft.Raft) {}
+func (alone) Release()         {}

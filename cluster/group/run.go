@@ -58,8 +58,8 @@ func (r *Replica) start(changes chan<- bool) error {
 		return fmt.Errorf("start replica %s: %w", r.cfg.ID, err)
 	}
 	r.raft.Store(rf)
-	if t, ok := r.cfg.Transport.(interface{ Electorate(func() []string) }); ok {
-		t.Electorate(r.Electorate)
+	if t, ok := r.cfg.Transport.(interface{ Serve(*raft.Raft) }); ok {
+		t.Serve(rf)
 	}
 	return nil
 }
