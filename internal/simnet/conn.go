@@ -18,7 +18,7 @@ type pipe struct {
 	last  time.Time // arrival of the newest segment: later ones do not overtake it
 	end   error     // after the queue: io.EOF or a reset; nil while open
 	endAt time.Time
-	gone  bool // the reading end is closed: further bytes are refused
+	gone  bool // the reading end is closed: further bytes are lost
 }
 
 // segment is what one Write put on its way.
@@ -84,10 +84,13 @@ func (p *pipe) take(b []byte) (n int, next time.Time, err error) {
 	}
 }
 
-// ended reports a reset that has arrived, whatever is still unread.
-func (p *pipe) reset() bool {
-	return p.end != nil && p.end != io.EOF && !p.path.blocked() && !p.endAt.After(time.Now())
+// ended reports that the end has arrived, whatever is still unread.
+func (p *pipe) ended() bool {
+	return p.end != nil && !p.path.blocked() && !p.endAt.After(time.Now())
 }
+
+// reset reports that the end has arrived and is none that the other side wanted.
+func (p *pipe) reset() bool { return p.ended() && p.end != io.EOF }
 
 // conn is one end of a stream. n.mu guards its fields.
 type conn struct {
@@ -129,7 +132,8 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 // Write hands all of b to the network, waiting while bufferSize bytes are
-// unread. It fails with EPIPE when the other end is closed.
+// unread. It fails with EPIPE when the other end is closed and word of that has come
+// here, as a Read would show too: what fails one way alone is more than a host can see.
 func (c *conn) Write(b []byte) (int, error) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -142,8 +146,11 @@ func (c *conn) Write(b []byte) (int, error) {
 		if c.in.reset() {
 			return done, c.wrap("write", syscall.ECONNRESET)
 		}
-		if c.out.gone && !c.out.path.blocked() {
-			return done, c.wrap("write", syscall.EPIPE)
+		if c.out.gone {
+			if c.in.ended() {
+				return done, c.wrap("write", syscall.EPIPE)
+			}
+			return len(b), nil // into the void: this end does not know yet
 		}
 		if room := bufferSize - c.out.size; room > 0 && done < len(b) {
 			k := min(room, len(b)-done)

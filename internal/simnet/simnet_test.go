@@ -79,6 +79,30 @@ func TestBytesArriveInOrderAndEndWithEOF(t *testing.T) {
 	})
 }
 
+// TestWhatIsNotHeardOfTheOtherEndChangesNothing: a Write that failed where a Read would
+// wait for ever is more than a host can see, and grpc tries such a connection again
+// without a pause.
+func TestWhatIsNotHeardOfTheOtherEndChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, n *simnet.Network) {
+		a, b := pair(t, n)
+		n.Cut("b", "a")
+		b.Close()
+		write(t, a, "into the void")
+		a.SetReadDeadline(time.Now().Add(time.Second))
+		if _, err := a.Read(make([]byte, 8)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read behind the cut: %v", err)
+		}
+		a.SetReadDeadline(time.Time{})
+		n.HealAll()
+		if _, err := a.Read(make([]byte, 8)); err != io.EOF {
+			t.Errorf("read after it: %v", err)
+		}
+		if _, err := a.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write after it: %v", err)
+		}
+	})
+}
+
 func TestCutHoldsBytesBackUntilHealed(t *testing.T) {
 	bubble(t, func(t *testing.T, n *simnet.Network) {
 		a, b := pair(t, n)
