@@ -126,8 +126,9 @@ func (s *state) clearRecords(slot uint16, n int) {
 			continue // the rest will be seen
 		}
 		q := s.ids.queue(c.ruin)
+		had := q.count
 		if n = s.ids.clearQueue(&q, &s.rules, n); q.count > 0 {
-			s.ids.setQueue(c.ruin, q)
+			s.ids.setQueue(c.ruin, q, had-q.count)
 			c.ruin--
 		} else {
 			s.ids.free(c.ruin)

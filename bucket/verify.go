@@ -102,18 +102,42 @@ func (a *audit) named(n uint32, kind recordKind) {
 	r := a.ids.pool.view(n)
 	switch kind {
 	case sessionRecord:
-		slot, id := le.Uint16(r[recordSlot:]), le.Uint64(r[recordA:])
+		slot, id, want := le.Uint16(r[recordSlot:]), le.Uint64(r[recordA:]), looseResult
+		if indexed(r) {
+			want = clientResult
+		}
 		if q := a.ids.queue(n); q.head != noRecord && !a.bad {
 			a.bad = int(q.head) > len(a.ids.pool.pages)*pageRecords || int64(le.Uint64(r[sessionOldest:])) > a.ids.time(q.head)
 		}
 		a.queue(a.ids.queue(n), func(c []byte) bool {
-			return kindOf(c) == clientResult && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
+			return kindOf(c) == want && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
 		})
+		if want == looseResult {
+			a.marked(r, a.ids.queue(n))
+		}
 	case permitRecord:
 		a.names++
 	default:
 		a.names++
 		a.answers(n)
+	}
+}
+
+// marked looks at the results of a session that are in no index, and at their marks.
+func (a *audit) marked(session []byte, q queue) {
+	first := le.Uint16(session[sessionFirst:])
+	a.bad = a.bad || q.count > fewResults || first >= fewResults || q.count == 0 && first != 0
+	n := q.head
+	for i := uint32(0); n != noRecord && !a.bad; i++ {
+		c := a.ids.pool.view(n)
+		if !a.reach(a.seen, n) || le.Uint16(mark(session, i)) != uint16(a.ids.sequence(n)) {
+			a.bad = true
+			return
+		}
+		a.used++
+		a.names++
+		a.answers(n)
+		n = le.Uint32(c[resultFollow:])
 	}
 }
 
