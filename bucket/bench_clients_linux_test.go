@@ -37,7 +37,7 @@ func benchClients(b *testing.B, keys, sessions int) {
 			n += 0x9e3779b97f4a7c15
 			r := benchRequest(n >> 20 % uint64(keys))
 			session, first, flight := of%uint64(sessions), of/uint64(sessions)*batch, uint64(callers/sessions*batch)
-			r.ID = ID{Kind: ClientID, Session: session, Sequence: first + k + 1, Acked: first - min(first, flight-batch), Content: n}
+			r.ID = ID{Kind: ClientID, Session: spread(session).Hi, Sequence: first + k + 1, Acked: first - min(first, flight-batch), Content: n}
 			if sessions == 1 {
 				r.ID.Acked -= min(r.ID.Acked, batch) // the call that came first may go on for longer
 			}
