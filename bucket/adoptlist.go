@@ -67,7 +67,7 @@ func (a *adopter) result(it *item) {
 		d.push(&a.sl().own, n)
 		return
 	}
-	n := d.result(looseResult, a.slot, it.session, it.name.Lo, it.content, a.stored, it.time)
+	n := d.result(markedResult, a.slot, it.session, it.name.Lo, it.content, a.stored, it.time)
 	d.setFlags(n, it.given)
 	q := d.queue(a.session)
 	d.append(a.session, &q, n, it.name.Lo)

@@ -66,7 +66,7 @@ func (t *Table) touchSessions(jobs []job) (sum uint64) {
 			continue
 		}
 		sum += d.touch(q.tail)
-		if drops(d.pool.view(j.session), j.id.Acked) {
+		if frees(d.pool.view(j.session), j.id.Acked) {
 			oldest = append(oldest, q.head)
 		}
 	}

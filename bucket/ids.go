@@ -128,7 +128,7 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uin
 		return s
 	}
 	c := d.pool.view(s)
-	if expired(int64(le.Uint64(c[sessionLast:])), now, Horizon) || expired(int64(le.Uint64(c[sessionOldest:])), now, Horizon) || drops(c, id.Acked) {
+	if expired(int64(le.Uint64(c[sessionLast:])), now, Horizon) || expired(int64(le.Uint64(c[sessionOldest:])), now, Horizon) || frees(c, id.Acked) {
 		if !d.settle(s, id.Acked, r, now) {
 			return noRecord
 		}
@@ -140,21 +140,12 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uin
 	return s
 }
 
-// drops says whether acked lets go of the oldest result of a session, without a look at
-// that result. A no that is wrong does no harm: the watermark hides the result.
-func drops(session []byte, acked uint64) bool {
-	if acked <= le.Uint64(session[sessionWatermark:]) || le.Uint32(session[sessionQueue:]) == noRecord {
-		return false
-	}
-	return indexed(session) || !stays(session, 0, acked)
-}
-
 // settle drops what has expired of session s or is acknowledged by acked, and
 // the session itself once it is idle. It reports whether the session is left.
 func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 	c := d.pool.view(s)
 	q := d.queue(s)
-	oldest, had := le.Uint64(c[sessionOldest:]), q.count
+	oldest, gone, some := le.Uint64(c[sessionOldest:]), uint16(0), false
 	w := max(acked, le.Uint64(c[sessionWatermark:]))
 	for q.head != noRecord {
 		seq, at := d.sequence(q.head), d.time(q.head)
@@ -163,17 +154,18 @@ func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 			break
 		}
 		w = max(w, seq)
-		d.pop(&q, r)
+		gone += d.pop(&q, r)
+		some = true
 	}
 	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
 		d.free(s)
 		return false
 	}
-	if w > le.Uint64(c[sessionWatermark:]) || q.count < had {
+	if w > le.Uint64(c[sessionWatermark:]) || some {
 		c := d.pool.edit(s)
 		le.PutUint64(c[sessionWatermark:], w)
 		le.PutUint64(c[sessionOldest:], oldest)
-		d.setQueue(s, q, had-q.count)
+		d.setQueue(s, q, gone)
 	}
 	return true
 }
@@ -188,8 +180,9 @@ func (d *ids) expireOwn(own *queue, r *rules, now int64) {
 	}
 }
 
-// pop drops the oldest result of q; its answers name their rules no longer.
-func (d *ids) pop(q *queue, r *rules) {
+// pop drops the oldest result of q; its answers name their rules no longer. It returns 1
+// for a result that has a mark, else 0.
+func (d *ids) pop(q *queue, r *rules) (marked uint16) {
 	n := q.head
 	c := d.pool.view(n)
 	q.head = le.Uint32(c[resultFollow:])
@@ -210,11 +203,12 @@ func (d *ids) pop(q *queue, r *rules) {
 	if at.n != n {
 		d.pool.give(at.n)
 	}
-	if kindOf(d.pool.view(n)) == looseResult {
+	if kindOf(d.pool.view(n)) == markedResult {
 		d.pool.give(n)
-		return
+		return 1
 	}
 	d.free(n)
+	return 0
 }
 
 // push appends result n to q.

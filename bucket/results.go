@@ -15,15 +15,14 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 		if s == noRecord {
 			s = d.newSession(slot, id)
 		}
-		q, gone := d.queue(s), uint32(0)
+		q, gone := d.queue(s), uint16(0)
 		if q.count >= MaxSessionResults {
 			seq := d.sequence(q.head)
-			d.pop(&q, r)
-			gone = 1
+			gone = d.pop(&q, r)
 			c := d.pool.edit(s)
 			le.PutUint64(c[sessionWatermark:], max(seq, le.Uint64(c[sessionWatermark:])))
 		}
-		n = d.result(looseResult, slot, id.Session, id.Sequence, id.Content, answers, now)
+		n = d.result(markedResult, slot, id.Session, id.Sequence, id.Content, answers, now)
 		d.append(s, &q, n, id.Sequence)
 		d.setQueue(s, q, gone)
 		c := d.pool.edit(s)

@@ -102,19 +102,14 @@ func (a *audit) named(n uint32, kind recordKind) {
 	r := a.ids.pool.view(n)
 	switch kind {
 	case sessionRecord:
-		slot, id, want := le.Uint16(r[recordSlot:]), le.Uint64(r[recordA:]), looseResult
-		if indexed(r) {
-			want = clientResult
-		}
+		slot, id := le.Uint16(r[recordSlot:]), le.Uint64(r[recordA:])
 		if q := a.ids.queue(n); q.head != noRecord && !a.bad {
 			a.bad = int(q.head) > len(a.ids.pool.pages)*pageRecords || int64(le.Uint64(r[sessionOldest:])) > a.ids.time(q.head)
 		}
 		a.queue(a.ids.queue(n), func(c []byte) bool {
-			return kindOf(c) == want && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
+			return (kindOf(c) == clientResult || kindOf(c) == markedResult) && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
 		})
-		if want == looseResult {
-			a.marked(r, a.ids.queue(n))
-		}
+		a.marked(r, a.ids.queue(n).head)
 	case permitRecord:
 		a.names++
 	default:
@@ -123,22 +118,26 @@ func (a *audit) named(n uint32, kind recordKind) {
 	}
 }
 
-// marked looks at the results of a session that are in no index, and at their marks.
-func (a *audit) marked(session []byte, q queue) {
-	first := le.Uint16(session[sessionFirst:])
-	a.bad = a.bad || q.count > fewResults || first >= fewResults || q.count == 0 && first != 0
-	n := q.head
-	for i := uint32(0); n != noRecord && !a.bad; i++ {
-		c := a.ids.pool.view(n)
-		if !a.reach(a.seen, n) || le.Uint16(mark(session, i)) != uint16(a.ids.sequence(n)) {
+// marked looks at those results of a session, from record n on, that are in no index, and
+// at their marks.
+func (a *audit) marked(session []byte, n uint32) {
+	few := marked(session)
+	a.bad = a.bad || few > fewResults || le.Uint16(session[sessionFirst:]) >= fewResults
+	i := uint16(0)
+	for ; n != noRecord && !a.bad; n = le.Uint32(a.ids.pool.view(n)[resultFollow:]) {
+		if kindOf(a.ids.pool.view(n)) != markedResult {
+			continue
+		}
+		if i == few || !a.reach(a.seen, n) || le.Uint16(mark(session, i)) != uint16(a.ids.sequence(n)) {
 			a.bad = true
 			return
 		}
+		i++
 		a.used++
 		a.names++
 		a.answers(n)
-		n = le.Uint32(c[resultFollow:])
 	}
+	a.bad = a.bad || i != few
 }
 
 // answers walks the answers of result n, and counts the rules they name.
