@@ -62,15 +62,16 @@ func (a *adopter) result(it *item) {
 	}
 	if it.own {
 		n := d.result(ownResult, a.slot, it.name.Hi, it.name.Lo, it.content, a.stored, it.time)
+		d.enter(n, a.slot, nameHash(ownResult, a.slot, it.name.Hi, it.name.Lo))
 		d.setFlags(n, it.given)
 		d.push(&a.sl().own, n)
 		return
 	}
-	n := d.result(clientResult, a.slot, it.session, it.name.Lo, it.content, a.stored, it.time)
+	n := d.result(markedResult, a.slot, it.session, it.name.Lo, it.content, a.stored, it.time)
 	d.setFlags(n, it.given)
 	q := d.queue(a.session)
-	d.push(&q, n)
-	d.setQueue(a.session, q)
+	d.append(a.session, &q, n, it.name.Lo)
+	d.setQueue(a.session, q, 0)
 }
 
 // thaw lets a rule's pinned buckets not count as recovered until left ns after

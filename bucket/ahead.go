@@ -61,22 +61,22 @@ func (t *Table) touchSessions(jobs []job) (sum uint64) {
 		if j.session == noRecord {
 			continue
 		}
-		if q := d.queue(j.session); q.head != noRecord {
-			sum += d.touch(q.tail)
-			if q.count%settleEvery == 0 {
-				oldest = append(oldest, q.head)
-			}
+		q := d.queue(j.session)
+		if q.head == noRecord {
+			continue
 		}
-		sum += uint64(d.first(nameHash(clientResult, j.home, j.id.Session, j.id.Sequence)))
+		sum += d.touch(q.tail)
+		if frees(d.pool.view(j.session), j.id.Acked) {
+			oldest = append(oldest, q.head)
+		}
 	}
-	for range settleEvery + 1 { // and the one behind, to see that it stays
+	for range 3 { // and the one behind, to see that it stays
 		sum += d.touchNext(oldest)
 	}
 	return sum
 }
 
-// touchNext loads results, and where the index has them, and makes each of the list
-// the next younger one of its queue.
+// touchNext loads results, and makes each of the list the next younger one of its queue.
 func (d *ids) touchNext(results []uint32) (sum uint64) {
 	for _, n := range results {
 		if n != noRecord {
@@ -85,9 +85,7 @@ func (d *ids) touchNext(results []uint32) (sum uint64) {
 	}
 	for i, n := range results {
 		if n != noRecord {
-			c := d.pool.view(n)
-			sum += uint64(d.first(recordHash(c)))
-			results[i] = le.Uint32(c[resultFollow:])
+			results[i] = le.Uint32(d.pool.view(n)[resultFollow:])
 		}
 	}
 	return sum

@@ -55,10 +55,10 @@ func checkBooks(t tester, tb *Table) {
 	}
 	for i := range len(tb.ids.pool.pages) * pageRecords {
 		k := kindOf(tb.ids.pool.view(uint32(i + 1)))
-		if k != plainRecord {
+		if k != plainRecord && k != markedResult {
 			named[le.Uint16(tb.ids.pool.view(uint32(i + 1))[recordSlot:])]++
 		}
-		if k == clientResult || k == ownResult {
+		if k == clientResult || k == ownResult || k == markedResult {
 			for _, s := range tb.ids.recall(uint32(i+1), nil) {
 				refs[s.rule-1]++
 			}
@@ -80,7 +80,7 @@ func checkBooks(t tester, tb *Table) {
 
 // checkRecords counts the records by kind, and what is reachable.
 func checkRecords(d *ids, own, listed int) error {
-	var kinds [5]int
+	var kinds [6]int
 	more, queued := 0, 0
 	for i := range len(d.pool.pages) * pageRecords {
 		c := d.pool.view(uint32(i + 1))
@@ -89,12 +89,12 @@ func checkRecords(d *ids, own, listed int) error {
 		switch kind {
 		case sessionRecord:
 			queued += int(d.queue(uint32(i + 1)).count)
-		case clientResult, ownResult:
+		case clientResult, ownResult, markedResult:
 			more += max(0, answersOf(c)-1)
 		}
 	}
 	named := kinds[sessionRecord] + kinds[clientResult] + kinds[ownResult] + kinds[permitRecord]
-	if kinds[ownResult] != own || kinds[clientResult] != queued || named != int(d.index.count) || named+more+listed != d.pool.used {
+	if kinds[ownResult] != own || kinds[clientResult]+kinds[markedResult] != queued || named != int(d.index.count) || named+kinds[markedResult]+more+listed != d.pool.used {
 		return fmt.Errorf("records by kind %v; %d and %d queued, %d in the index, %d more, %d of logs, %d used",
 			kinds, own, queued, d.index.count, more, listed, d.pool.used)
 	}

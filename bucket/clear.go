@@ -122,12 +122,13 @@ func (s *state) clearRecords(slot uint16, n int) {
 			continue
 		}
 		if kind == ownResult {
-			n = s.ids.clearQueue(&s.slots[slot].own, &s.rules, n)
+			n, _ = s.ids.clearQueue(&s.slots[slot].own, &s.rules, n)
 			continue // the rest will be seen
 		}
 		q := s.ids.queue(c.ruin)
-		if n = s.ids.clearQueue(&q, &s.rules, n); q.count > 0 {
-			s.ids.setQueue(c.ruin, q)
+		var gone uint16
+		if n, gone = s.ids.clearQueue(&q, &s.rules, n); q.count > 0 {
+			s.ids.setQueue(c.ruin, q, gone)
 			c.ruin--
 		} else {
 			s.ids.free(c.ruin)
@@ -137,11 +138,11 @@ func (s *state) clearRecords(slot uint16, n int) {
 }
 
 // clearQueue drops the oldest results of q, up to about n records; a result costs
-// as much as two cells.
-func (d *ids) clearQueue(q *queue, r *rules, n int) int {
+// as much as two cells. It returns what is left of n, and how many of them had marks.
+func (d *ids) clearQueue(q *queue, r *rules, n int) (left int, marked uint16) {
 	for q.count > 0 && n > 0 {
 		n -= 1 + max(answersOf(d.pool.view(q.head)), 1)
-		d.pop(q, r)
+		marked += d.pop(q, r)
 	}
-	return n
+	return n, marked
 }

@@ -15,11 +15,6 @@ const (
 	sessionIdle = 2 * Horizon
 
 	expireAtOnce = 64 // own results dropped in one step
-
-	// settleEvery is how many results a session gains, at most, before takes drop those
-	// acknowledged: each costs less when they go together, and until then the
-	// watermark hides them.
-	settleEvery = 4
 )
 
 // ids keeps the results of admitted requests, so that each id is charged once.
@@ -41,18 +36,6 @@ type queue struct{ head, tail, count uint32 }
 // expired says whether something of time then is over at now after ns.
 func expired(then, now, ns int64) bool {
 	return now > then && uint64(now)-uint64(then) > uint64(ns)
-}
-
-func (d *ids) queue(session uint32) queue {
-	c := d.pool.view(session)[sessionQueue:]
-	return queue{head: le.Uint32(c), tail: le.Uint32(c[4:]), count: le.Uint32(c[8:])}
-}
-
-func (d *ids) setQueue(session uint32, q queue) {
-	c := d.pool.edit(session)[sessionQueue:]
-	le.PutUint32(c, q.head)
-	le.PutUint32(c[4:], q.tail)
-	le.PutUint32(c[8:], q.count)
 }
 
 func (d *ids) time(result uint32) int64 {
@@ -97,7 +80,7 @@ func (d *ids) standing(slot uint16, id *ID, s uint32, op Op, now int64) (Code, u
 			return TooOld, noRecord
 		}
 		if id.Sequence <= highest {
-			n = d.find(clientResult, slot, id.Session, id.Sequence)
+			n = d.resultOf(s, slot, id.Sequence)
 		}
 	}
 	switch {
@@ -145,23 +128,16 @@ func (d *ids) acknowledge(s uint32, own *queue, id *ID, r *rules, now int64) uin
 		return s
 	}
 	c := d.pool.view(s)
-	if d.gathers(s, now) {
-		if id.Acked > le.Uint64(c[sessionWatermark:]) {
-			le.PutUint64(d.pool.edit(s)[sessionWatermark:], id.Acked)
+	if expired(int64(le.Uint64(c[sessionLast:])), now, Horizon) || expired(int64(le.Uint64(c[sessionOldest:])), now, Horizon) || frees(c, id.Acked) {
+		if !d.settle(s, id.Acked, r, now) {
+			return noRecord
 		}
 		return s
 	}
-	if !d.settle(s, id.Acked, r, now) {
-		return noRecord
+	if id.Acked > le.Uint64(c[sessionWatermark:]) {
+		le.PutUint64(d.pool.edit(s)[sessionWatermark:], id.Acked)
 	}
 	return s
-}
-
-// gathers says whether a take leaves the results of session s for a later one to
-// drop. What has not had a result for long is not left: an idle session ends.
-func (d *ids) gathers(s uint32, now int64) bool {
-	c := d.pool.view(s)
-	return d.queue(s).count%settleEvery != 0 && !expired(int64(le.Uint64(c[sessionLast:])), now, Horizon)
 }
 
 // settle drops what has expired of session s or is acknowledged by acked, and
@@ -169,7 +145,7 @@ func (d *ids) gathers(s uint32, now int64) bool {
 func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 	c := d.pool.view(s)
 	q := d.queue(s)
-	oldest := le.Uint64(c[sessionOldest:])
+	oldest, gone, some := le.Uint64(c[sessionOldest:]), uint16(0), false
 	w := max(acked, le.Uint64(c[sessionWatermark:]))
 	for q.head != noRecord {
 		seq, at := d.sequence(q.head), d.time(q.head)
@@ -178,17 +154,18 @@ func (d *ids) settle(s uint32, acked uint64, r *rules, now int64) bool {
 			break
 		}
 		w = max(w, seq)
-		d.pop(&q, r)
+		gone += d.pop(&q, r)
+		some = true
 	}
 	if q.count == 0 && expired(int64(le.Uint64(c[sessionLast:])), now, sessionIdle) {
 		d.free(s)
 		return false
 	}
-	if w > le.Uint64(c[sessionWatermark:]) || q.head != d.queue(s).head {
+	if w > le.Uint64(c[sessionWatermark:]) || some {
 		c := d.pool.edit(s)
 		le.PutUint64(c[sessionWatermark:], w)
 		le.PutUint64(c[sessionOldest:], oldest)
-		d.setQueue(s, q)
+		d.setQueue(s, q, gone)
 	}
 	return true
 }
@@ -203,8 +180,9 @@ func (d *ids) expireOwn(own *queue, r *rules, now int64) {
 	}
 }
 
-// pop drops the oldest result of q; its answers name their rules no longer.
-func (d *ids) pop(q *queue, r *rules) {
+// pop drops the oldest result of q; its answers name their rules no longer. It returns 1
+// for a result that has a mark, else 0.
+func (d *ids) pop(q *queue, r *rules) (marked uint16) {
 	n := q.head
 	c := d.pool.view(n)
 	q.head = le.Uint32(c[resultFollow:])
@@ -225,7 +203,12 @@ func (d *ids) pop(q *queue, r *rules) {
 	if at.n != n {
 		d.pool.give(at.n)
 	}
+	if kindOf(d.pool.view(n)) == markedResult {
+		d.pool.give(n)
+		return 1
+	}
 	d.free(n)
+	return 0
 }
 
 // push appends result n to q.

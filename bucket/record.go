@@ -4,7 +4,8 @@ import "math/bits"
 
 // Records, little endian. What they stand for is kind, slot and two words.
 //
-//	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count  56 oldest
+//	session   0 next  4 tag  6 slot  8 session  16 watermark  24 highest  32 last  40 head  44 tail  48 count
+//	          52 first  54 marked  56 oldest  64 marks, 16 of 2 bytes
 //	result    0 next  4 tag  6 slot  8 session or key.Hi  16 sequence or key.Lo  24 content  32 time  40 follow  44 more  48 answer
 //	more      0 next  48 answer
 //	answer    see results.go
@@ -20,7 +21,10 @@ const (
 	sessionHighest   = 24
 	sessionLast      = 32
 	sessionQueue     = 40
+	sessionFirst     = 52 // place of the oldest mark
+	sessionMarked    = 54 // number of marks
 	sessionOldest    = 56 // no result of its queue is older; 0 says nothing
+	sessionMarks     = 64 // see session.go
 
 	resultContent = 24
 	resultTime    = 32
@@ -39,6 +43,7 @@ const (
 	clientResult
 	ownResult
 	permitRecord
+	markedResult // of a client, in no index: see session.go
 )
 
 func kindOf(c []byte) recordKind { return recordKind(le.Uint16(c[recordTag:]) & (1<<kindBits - 1)) }

@@ -9,21 +9,22 @@ func (d *ids) keep(slot uint16, own *queue, id *ID, s uint32, answers []stored, 
 	switch id.Kind {
 	case OwnID:
 		n = d.result(ownResult, slot, id.Own.Hi, id.Own.Lo, id.Content, answers, now)
+		d.enter(n, slot, nameHash(ownResult, slot, id.Own.Hi, id.Own.Lo))
 		d.push(own, n)
 	case ClientID:
 		if s == noRecord {
 			s = d.newSession(slot, id)
 		}
-		q := d.queue(s)
+		q, gone := d.queue(s), uint16(0)
 		if q.count >= MaxSessionResults {
 			seq := d.sequence(q.head)
-			d.pop(&q, r)
+			gone = d.pop(&q, r)
 			c := d.pool.edit(s)
 			le.PutUint64(c[sessionWatermark:], max(seq, le.Uint64(c[sessionWatermark:])))
 		}
-		n = d.result(clientResult, slot, id.Session, id.Sequence, id.Content, answers, now)
-		d.push(&q, n)
-		d.setQueue(s, q)
+		n = d.result(markedResult, slot, id.Session, id.Sequence, id.Content, answers, now)
+		d.append(s, &q, n, id.Sequence)
+		d.setQueue(s, q, gone)
 		c := d.pool.edit(s)
 		le.PutUint64(c[sessionHighest:], max(id.Sequence, le.Uint64(c[sessionHighest:])))
 		le.PutUint64(c[sessionLast:], uint64(now))
@@ -38,7 +39,7 @@ func (d *ids) newSession(slot uint16, id *ID) uint32 {
 	return s
 }
 
-// result makes the record of a result, in no queue yet.
+// result makes the record of a result, in no queue and no index yet.
 func (d *ids) result(kind recordKind, slot uint16, a, b, content uint64, answers []stored, now int64) uint32 {
 	n := d.pool.take()
 	c := d.pool.edit(n)
@@ -54,6 +55,5 @@ func (d *ids) result(kind recordKind, slot uint16, a, b, content uint64, answers
 		}
 		putStored(d.pool.edit(at)[resultAnswer:], &answers[i])
 	}
-	d.enter(n, slot, nameHash(kind, slot, a, b))
 	return n
 }

@@ -7,14 +7,15 @@ package bucket
 // It keeps pace with what is made, or what is left of it would pile up: for a new
 // bucket it visits about as many cells as one takes up where tables are emptiest, and
 // for each record that is there more than before two. Takes on buckets that are there,
-// and results in the place of others, make nothing, and pay less.
+// and results in the place of others, make nothing: all they pay for is that the sweep
+// comes round where no leader is ever idle.
 const (
-	sweepPerEntry    = 8 // cells visited after a requests entry …
-	sweepPerTake     = 1 // … so many for each of its takes …
-	sweepPerBucket   = 3 // … and for each bucket it made
-	recordsPerEntry  = 4 // records, likewise …
-	takesPerRecord   = 4 // … one for so many takes …
-	recordsPerRecord = 2 // … and so many for each that is there more than before
+	sweepPerEntry    = 8  // cells visited after a requests entry …
+	takesPerCell     = 4  // … one for so many takes …
+	sweepPerBucket   = 4  // … and so many for each bucket it made
+	recordsPerEntry  = 4  // records, likewise …
+	takesPerRecord   = 16 // … one for so many takes …
+	recordsPerRecord = 2  // … and so many for each that is there more than before
 )
 
 // made says how many buckets were added to the table since this process has it, and
@@ -29,7 +30,7 @@ func (s *state) made() made { return made{s.added, s.ids.pool.used} }
 // sweepAfter is the sweep behind an entry of n takes that began at was.
 func (s *state) sweepAfter(n int, was made) {
 	s.sweep(
-		sweepPerEntry+sweepPerTake*n+sweepPerBucket*int(s.added-was.buckets),
+		sweepPerEntry+n/takesPerCell+sweepPerBucket*int(s.added-was.buckets),
 		recordsPerEntry+n/takesPerRecord+recordsPerRecord*max(0, s.ids.pool.used-was.records),
 	)
 }

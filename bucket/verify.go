@@ -107,14 +107,37 @@ func (a *audit) named(n uint32, kind recordKind) {
 			a.bad = int(q.head) > len(a.ids.pool.pages)*pageRecords || int64(le.Uint64(r[sessionOldest:])) > a.ids.time(q.head)
 		}
 		a.queue(a.ids.queue(n), func(c []byte) bool {
-			return kindOf(c) == clientResult && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
+			return (kindOf(c) == clientResult || kindOf(c) == markedResult) && le.Uint16(c[recordSlot:]) == slot && le.Uint64(c[recordA:]) == id
 		})
+		a.marked(r, a.ids.queue(n).head)
 	case permitRecord:
 		a.names++
 	default:
 		a.names++
 		a.answers(n)
 	}
+}
+
+// marked looks at those results of a session, from record n on, that are in no index, and
+// at their marks.
+func (a *audit) marked(session []byte, n uint32) {
+	few := marked(session)
+	a.bad = a.bad || few > fewResults || le.Uint16(session[sessionFirst:]) >= fewResults
+	i := uint16(0)
+	for ; n != noRecord && !a.bad; n = le.Uint32(a.ids.pool.view(n)[resultFollow:]) {
+		if kindOf(a.ids.pool.view(n)) != markedResult {
+			continue
+		}
+		if i == few || !a.reach(a.seen, n) || le.Uint16(mark(session, i)) != uint16(a.ids.sequence(n)) {
+			a.bad = true
+			return
+		}
+		i++
+		a.used++
+		a.names++
+		a.answers(n)
+	}
+	a.bad = a.bad || i != few
 }
 
 // answers walks the answers of result n, and counts the rules they name.
