@@ -46,7 +46,12 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		return n.handleRead(ctx, body)
 	case methodJoin:
 		req := new(pb.JoinRequest)
-		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Join(ctx, req) })
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) {
+			if req.GetName() != from.Node && !n.registeredAs(from) {
+				return nil, fault.New(fault.Conflict, "%s asks for %s: only members pass on what others ask", from.Node, req.GetName())
+			}
+			return n.join(ctx, req)
+		})
 	case methodRemove:
 		req := new(pb.RemoveRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })

@@ -33,7 +33,7 @@ func (n *Node) httpServer() *http.Server {
 		handler = profiled(handler)
 	}
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: httpHeaderTimeout, ReadTimeout: httpReadTimeout,
+		TLSConfig: n.secrets.httpConfig(), Handler: handler, ReadHeaderTimeout: httpHeaderTimeout, ReadTimeout: httpReadTimeout,
 		WriteTimeout: httpWriteTimeout, IdleTimeout: httpIdleTimeout, MaxHeaderBytes: maxHTTPHeader,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 )
@@ -80,9 +81,14 @@ func (p *Peers) vouched(nc *socket, node string) string {
 	return ""
 }
 
-// Recheck ends the links to nodes that Config.Secure would not let in any more. It is
-// for when the authorities that it believes have changed.
-func (p *Peers) Recheck() {
+// recheckPause is between two links that Recheck ends: a leader that lost several
+// followers at once would be voted out.
+const recheckPause = time.Second
+
+// Recheck ends the links to nodes that Config.Secure would not let in any more, one after
+// the other, until ctx ends; they are made anew at once, with the certificates of the
+// moment. It is for when the authorities that are believed have changed.
+func (p *Peers) Recheck(ctx context.Context) {
 	for _, l := range p.all() {
 		c := l.cur.Load()
 		if c == nil {
@@ -91,6 +97,7 @@ func (p *Peers) Recheck() {
 		if refusal := p.vouched(c.nc, l.node); refusal != "" {
 			p.log.Warn("peer: the link ends, its certificate is not believed any more", "node", l.node, "reason", refusal)
 			c.end(fmt.Errorf("%w: %s", errRefused, refusal))
+			p.pause(ctx, recheckPause+rand.N(recheckPause/2))
 		}
 	}
 }

@@ -199,7 +199,7 @@ func TestLinksEndWithTheirAuthority(t *testing.T) {
 		go func() { done <- store.Run(ctx) }()
 		f.write("a-ca.crt", f.ca.Pair().Cert)
 		time.Sleep(3 * time.Second)
-		a.Recheck()
+		a.Recheck(t.Context())
 		time.Sleep(time.Second)
 		if _, up := a.Link("c"); up {
 			t.Error("the link by the old authority stands")
