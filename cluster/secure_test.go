@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/client"
 	"github.com/ringlimit/ringlimit/internal/certs"
+	"github.com/ringlimit/ringlimit/transport"
 )
 
 // vault makes the files of a secure cluster in a bubble.
@@ -239,6 +244,40 @@ func TestExpiryIsAMetric(t *testing.T) {
 			if !strings.Contains(page, want) {
 				t.Errorf("no %s", want)
 			}
+		}
+	})
+}
+
+// TestSecureClusterComesBackAsAWhole: after all have restarted none is registered, and
+// they let each other in.
+func TestSecureClusterComesBackAsAWhole(t *testing.T) {
+	secureBubble(t, 3, func(t *testing.T, s *sim, _ *vault) {
+		s.keepDirectories()
+		s.boot()
+		for _, name := range s.names {
+			s.kill(name)
+		}
+		for _, name := range s.names {
+			s.start(name)
+		}
+		s.healthy(2 * time.Minute)
+	})
+}
+
+// TestANodeAsksForItselfAlone: who is no member yet may not let another one in.
+func TestANodeAsksForItselfAlone(t *testing.T) {
+	secureBubble(t, 1, func(t *testing.T, s *sim, _ *vault) {
+		s.boot()
+		body, err := proto.Marshal(strangersJoin("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.nodes["a"].handleCall(t.Context(), transport.From{Node: "z", Incarnation: "i"}, methodJoin, body)
+		if _, known := s.nodes["a"].control.State().Node("b"); known || !errors.Is(err, fault.NotReady) {
+			t.Errorf("z lets b in: %v, %v", known, err)
+		}
+		if _, err = s.nodes["a"].Join(t.Context(), strangersJoin("b")); !errors.Is(err, fault.Conflict) {
+			t.Errorf("by gRPC: %v", err)
 		}
 	})
 }
