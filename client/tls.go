@@ -53,7 +53,7 @@ func (t TLS) Credentials(log *slog.Logger) (credentials.TransportCredentials, er
 
 // config reads the files.
 func (t TLS) config() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: t.ServerName}
+	c := &tls.Config{MinVersion: tls.VersionTLS13}
 	if (t.Cert == "") != (t.Key == "") {
 		return nil, errors.New("a certificate and its key: give both or none")
 	}
@@ -100,7 +100,7 @@ func (f *fileCredentials) now() *tls.Config {
 }
 
 func (f *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return credentials.NewTLS(f.now()).ClientHandshake(ctx, authority, conn)
+	return credentials.NewTLS(f.now()).ClientHandshake(ctx, cmp.Or(f.files.ServerName, authority), conn)
 }
 
 func (f *fileCredentials) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
