@@ -121,6 +121,9 @@ func New(addrs []string, opts ...Option) (*Client, error) {
 	if most := c.options.memory; most < 0 || most > mostMemory {
 		return nil, fault.New(fault.InvalidArgument, "denials are remembered for %v, want 0 … %v", most, mostMemory)
 	}
+	if err := c.secure(); err != nil {
+		return nil, err
+	}
 	c.denials, c.leases = newDenials(c.options.memory), newLeases(c)
 	if err := c.prepareFirst(); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ type Option func(*options)
 type options struct {
 	dial    func(ctx context.Context, addr string) (net.Conn, error)
 	creds   credentials.TransportCredentials
+	tls     *TLS // nil: creds as they are
 	timeout time.Duration
 	memory  time.Duration // of denials; 0: none
 	logger  *slog.Logger
@@ -40,7 +41,8 @@ func WithDialer(dial func(ctx context.Context, addr string) (net.Conn, error)) O
 	return func(o *options) { o.dial = dial }
 }
 
-// WithTransportCredentials secures connections. Without it they are plain.
+// WithTransportCredentials secures connections by credentials of one's own. Without it
+// and WithTLS they are plain.
 func WithTransportCredentials(creds credentials.TransportCredentials) Option {
 	return func(o *options) { o.creds = creds }
 }

@@ -46,7 +46,12 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 		return n.handleRead(ctx, body)
 	case methodJoin:
 		req := new(pb.JoinRequest)
-		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Join(ctx, req) })
+		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) {
+			if req.GetName() != from.Node && !n.isMember(from.Node) {
+				return nil, fault.New(fault.NotReady, "%s asks for %s: only members pass on what others ask", from.Node, req.GetName())
+			}
+			return n.join(ctx, req)
+		})
 	case methodRemove:
 		req := new(pb.RemoveRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) { return n.Remove(ctx, req) })
@@ -69,6 +74,13 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 func (n *Node) registeredAs(from transport.From) bool {
 	node, ok := n.control.State().Node(from.Node)
 	return ok && !node.Removed && node.Incarnation == from.Incarnation
+}
+
+// isMember says whether the control state knows a node of that name, whichever its process:
+// after all have restarted none is registered, and they let each other in.
+func (n *Node) isMember(node string) bool {
+	known, ok := n.control.State().Node(node)
+	return ok && !known.Removed
 }
 
 // answer decodes a call that only the control leader may answer: passed on once, never again.

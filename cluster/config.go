@@ -51,6 +51,7 @@ type Config struct {
 	// buckets of policies with on_state_loss: salvage; 0: never.
 	CheckpointInterval time.Duration
 
+	TLS             TLS                  // zero: all is plain
 	Network         transport.Network    // nil: TCP
 	GossipTransport memberlist.Transport // nil: UDP and TCP on Listen.Gossip
 	Logger          *slog.Logger
@@ -101,6 +102,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Restore != "" && c.BootstrapExpect == 0 {
 		return errors.New("--restore makes a new cluster: give --bootstrap-expect too, and both to every first node")
+	}
+	if err := c.TLS.validate(); err != nil {
+		return err
 	}
 	if c.Slots == 0 {
 		c.Slots = DefaultSlots

@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"log"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,9 +36,22 @@ func (n *Node) httpServer() *http.Server {
 		handler = profiled(handler)
 	}
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: httpHeaderTimeout, ReadTimeout: httpReadTimeout,
+		TLSConfig: n.secrets.httpConfig(), ErrorLog: log.New(httpLog{n.log}, "", 0), Handler: handler, ReadHeaderTimeout: httpHeaderTimeout, ReadTimeout: httpReadTimeout,
 		WriteTimeout: httpWriteTimeout, IdleTimeout: httpIdleTimeout, MaxHeaderBytes: maxHTTPHeader,
 	}
+}
+
+// httpLog takes what http.Server has to say. Handshakes that fail are everybody's to
+// bring about, as often as they like.
+type httpLog struct{ log *slog.Logger }
+
+func (l httpLog) Write(p []byte) (int, error) {
+	text, level := strings.TrimSpace(string(p)), slog.LevelWarn
+	if strings.Contains(text, "TLS handshake error") {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, text) // http.Server gives no context
+	return len(p), nil
 }
 
 // profiled serves profiles of the process beside all else.

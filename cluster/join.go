@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -158,8 +159,8 @@ func (n *Node) tryJoin(ctx context.Context) error {
 	if n.control.Leads() {
 		return n.found(ctx)
 	}
-	for _, addr := range n.joinAddresses() {
-		err := n.askToJoin(ctx, addr)
+	for _, to := range n.joinTargets() {
+		err := n.askToJoin(ctx, to)
 		switch {
 		case err == nil:
 			return nil
@@ -168,7 +169,7 @@ func (n *Node) tryJoin(ctx context.Context) error {
 		case errors.Is(err, fault.Conflict):
 			return fmt.Errorf("cannot join: %w", err)
 		default:
-			n.log.Debug("join", "address", addr, "error", err)
+			n.log.Debug("join", "through", to.name, "address", to.grpc, "error", err)
 		}
 	}
 	if n.mayBootstrap() {
@@ -179,21 +180,24 @@ func (n *Node) tryJoin(ctx context.Context) error {
 	return nil
 }
 
-// joinAddresses are the gRPC addresses of nodes that know a cluster.
-func (n *Node) joinAddresses() []string {
+// joinTarget is a node that may let this one in.
+type joinTarget struct{ name, grpc string }
+
+// joinTargets are the nodes that know a cluster.
+func (n *Node) joinTargets() []joinTarget {
 	own := n.clusterID()
-	var addrs []string
+	var targets []joinTarget
 	for _, m := range n.gossip.Members() {
 		if m.Name != n.self.name && m.Cluster != "" && (own == "" || own == m.Cluster) {
-			addrs = append(addrs, m.GRPC)
+			targets = append(targets, joinTarget{m.Name, m.GRPC})
 		}
 	}
 	for _, node := range n.known() {
-		if !slices.Contains(addrs, node.GRPC) {
-			addrs = append(addrs, node.GRPC)
+		if !slices.ContainsFunc(targets, func(t joinTarget) bool { return t.grpc == node.GRPC }) {
+			targets = append(targets, joinTarget{node.Name, node.GRPC})
 		}
 	}
-	return addrs
+	return targets
 }
 
 // mayBootstrap says whether this node is the one to make a cluster: asked to,
@@ -263,33 +267,70 @@ func (n *Node) asNode() control.Node {
 	}
 }
 
-func (n *Node) askToJoin(ctx context.Context, addr string) error {
+// askToJoin asks over gRPC, where a node may ask that others do not know yet. Where nodes
+// have certificates it asks over a link, as only there it can prove who it is; then only
+// the control leader answers.
+func (n *Node) askToJoin(ctx context.Context, to joinTarget) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	conn, err := grpc.NewClient("passthrough:///"+addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return n.cfg.Network.Dial(ctx, addr)
-		}))
-	if err != nil {
-		return err
+	ask := n.askByCall
+	if n.secrets.peers != nil {
+		ask = n.askByLink
 	}
-	defer conn.Close()
-	a := n.self.advertise
-	r, err := pb.NewClusterClient(conn).Join(ctx, &pb.JoinRequest{
-		Name: n.self.name, Directory: n.self.directory, Incarnation: n.self.incarnation,
-		Grpc: a.GRPC, Peer: a.Peer, Gossip: a.Gossip, Http: a.HTTP, Zone: n.cfg.Zone,
-		ClusterId: n.clusterID(), FormatMax: formatMax, Backup: n.backupID(),
-	})
+	r, err := ask(ctx, to, n.joinRequest())
 	if r.GetLeft() {
 		return errLeft
 	}
 	return fault.FromStatus(err)
 }
 
-// Join lets a starting node in. A node that does not lead the control group
-// passes the request on to the one that does.
+func (n *Node) joinRequest() *pb.JoinRequest {
+	a := n.self.advertise
+	return &pb.JoinRequest{
+		Name: n.self.name, Directory: n.self.directory, Incarnation: n.self.incarnation,
+		Grpc: a.GRPC, Peer: a.Peer, Gossip: a.Gossip, Http: a.HTTP, Zone: n.cfg.Zone,
+		ClusterId: n.clusterID(), FormatMax: formatMax, Backup: n.backupID(),
+	}
+}
+
+func (n *Node) askByLink(ctx context.Context, to joinTarget, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+	body, err := proto.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := n.peers.CallBulk(ctx, to.name, methodJoin, body)
+	if err != nil {
+		return nil, err
+	}
+	answer := new(pb.JoinResponse)
+	return answer, proto.Unmarshal(out, answer)
+}
+
+func (n *Node) askByCall(ctx context.Context, to joinTarget, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+	conn, err := grpc.NewClient("passthrough:///"+to.grpc,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return n.cfg.Network.Dial(ctx, addr)
+		}))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return pb.NewClusterClient(conn).Join(ctx, r)
+}
+
+// Join lets a starting node in that asks by gRPC. Where nodes have certificates it lets
+// nobody in: callers are no nodes.
 func (n *Node) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+	if n.secrets.peers != nil {
+		return nil, fault.New(fault.Conflict, "nodes join this cluster over --peer and prove there who they are: start the node with --peer-tls-cert, --peer-tls-key and --peer-tls-ca")
+	}
+	return n.join(ctx, r)
+}
+
+// join lets a starting node in. A node that does not lead the control group passes the
+// request on to the one that does.
+func (n *Node) join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
 	if err := ValidateName(r.GetName()); err != nil {
 		return nil, fault.Field("name", "%v", err)
 	}

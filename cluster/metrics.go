@@ -67,7 +67,7 @@ func newMetrics(n *Node) *metrics {
 	m.refunds = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringlimit_refunds_total", Help: "Charges given back, and leases returned before all of them was spent, that callers asked this node for."})
 	m.registry.MustRegister(leases, m.units, m.refunds, m.noRoom, m.differ, m.epochs, m.undone, m.stale, m.elsewhere, m.busy, m.takes, m.forwarded, m.noMatch, decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &queueCollector{n}, &placementCollector{n})
+		m.salvaged, m.moves.parts, m.moves.waits, &checkpointCollector{n}, &replicaCollector{n}, &queueCollector{n}, &placementCollector{n}, &secretsCollector{n})
 	return m
 }
 

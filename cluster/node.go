@@ -36,6 +36,7 @@ type Node struct {
 	self identity
 
 	dir      *datadir.Dir // nil in memory
+	secrets  secrets      // set by Open
 	peers    *transport.Peers
 	gossip   *gossip.Gossip
 	control  *controlraft.Group
@@ -122,11 +123,14 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err := n.openBackup(); err != nil {
 		return nil, err
 	}
+	if err := n.openSecrets(); err != nil {
+		return nil, err
+	}
 	if err := n.listen(); err != nil {
 		return nil, err
 	}
 	n.server = transport.NewServer(n, transport.ServerOptions{
-		Logger: n.log, Busy: func(after time.Duration) { n.metrics.busy.Observe(after.Seconds()) },
+		GRPC: n.secrets.grpcOptions(), Logger: n.log, Busy: func(after time.Duration) { n.metrics.busy.Observe(after.Seconds()) },
 	})
 	n.metrics.registry.MustRegister(n.server.Envoy)
 	return n, nil
@@ -160,7 +164,7 @@ func (n *Node) listen() error {
 	}
 	n.peers, err = transport.Listen(transport.Config{
 		Name: n.self.name, Incarnation: n.self.incarnation, Cluster: n.clusterID,
-		Network: n.cfg.Network, Addr: n.cfg.Listen.Peer, Resolve: n.resolve,
+		Network: n.cfg.Network, Secure: n.secrets.links(), Addr: n.cfg.Listen.Peer, Resolve: n.resolve,
 		Handle: n.handleCall, Digest: n.ownDigest, OnDigest: n.onDigest,
 		OnLink: n.onLink, Logger: n.log,
 	})
@@ -177,7 +181,7 @@ func (n *Node) listen() error {
 	n.gossip, err = gossip.Start(gossip.Config{
 		Name: n.self.name, Incarnation: n.self.incarnation, Bind: n.cfg.Listen.Gossip,
 		Advertise: gossipAdvertise(n.cfg), Transport: n.cfg.GossipTransport,
-		Targets: n.gossipTargets, Meta: n.gossipMeta, OnChange: n.wake, Logger: n.log,
+		Keys: n.secrets.gossipKeys(), Targets: n.gossipTargets, Meta: n.gossipMeta, OnChange: n.wake, Logger: n.log,
 	})
 	if err != nil {
 		return listenError("--gossip", err)
@@ -251,6 +255,7 @@ func (n *Node) Run(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		n.peers.Run, n.control.Run, n.gossip.Run, n.hosts.run,
 		n.joinLoop, n.controlLoop, n.watchLoop, n.checkpointLoop,
+		func(ctx context.Context) error { return n.secrets.run(ctx, n.peers) },
 	} {
 		g.Go(func() error {
 			if err := part(run); !errors.Is(err, context.Canceled) {
@@ -261,7 +266,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return ignoreClosed(n.server.Serve(n.grpcLn)) })
 	if n.httpLn != nil {
-		g.Go(func() error { return ignoreClosed(srv.Serve(n.httpLn)) })
+		g.Go(func() error { return ignoreClosed(n.secrets.serveHTTP(srv, n.httpLn)) })
 	}
 	g.Go(func() error {
 		defer n.server.Stop()

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func readMessage(r io.Reader) ([]byte, error) {
 // check says why a hello cannot be accepted, whatever the state of the link; ""
 // if it can.
 //
-// Anyone can claim any name here, so only names that Resolve knows get further:
+// Without Config.Secure anyone can claim any name here, so only names that Resolve knows get further:
 // whoever else connects leaves no trace. A node that is about to join is no
 // exception; it asks by gRPC, and needs no link before the others know it. But
 // the cluster id may be empty, even where this node knows its own: a node that
@@ -198,7 +199,13 @@ func (p *Peers) greet(nc *socket, h hello) (welcome, error) {
 
 // admit handles a connection somebody dialled, until it ends.
 func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
-	nc := p.socket(accepted)
+	plain, err := p.encrypted(ctx, accepted, func(nc net.Conn) *tls.Conn { return tls.Server(nc, p.cfg.Secure.Server()) })
+	if err != nil {
+		<-p.greeting
+		p.warn("peer: connection refused", "address", accepted.RemoteAddr(), "error", err)
+		return
+	}
+	nc := p.socket(plain)
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
 	nc.SetDeadline(time.Now().Add(dialTimeout))
@@ -215,6 +222,9 @@ func (p *Peers) admit(ctx context.Context, accepted net.Conn) {
 		return
 	}
 	refusal := p.check(h)
+	if refusal == "" {
+		refusal = p.vouched(nc, h.from.Node)
+	}
 	switch {
 	case refusal != "":
 		p.complain(h, nc, refusal)

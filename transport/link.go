@@ -151,17 +151,11 @@ func (l *link) attempted(err error) {
 
 // dial connects once. If it succeeds it has started the connection's reader.
 func (l *link) dial(ctx context.Context) error {
-	addr, ok := l.p.cfg.Resolve(l.node)
-	if !ok {
-		return fmt.Errorf("address of node %s is not known", l.node)
-	}
-	dctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	nc, err := l.p.cfg.Network.Dial(dctx, addr)
-	cancel()
+	nc, err := l.p.dial(ctx, l.node)
 	if err != nil {
 		return err
 	}
-	c, err := l.greet(ctx, l.p.socket(nc))
+	c, err := l.greet(ctx, nc)
 	if err != nil {
 		nc.Close()
 		return err

@@ -126,17 +126,10 @@ func (p *Peers) unclaim(target string) {
 
 // dialLane connects to a node for something else than its link.
 func (p *Peers) dialLane(ctx context.Context, node string, why purpose) (*lane, error) {
-	addr, ok := p.cfg.Resolve(node)
-	if !ok {
-		return nil, fmt.Errorf("address of node %s is not known", node)
-	}
-	dctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	c, err := p.cfg.Network.Dial(dctx, addr)
+	nc, err := p.dial(ctx, node)
 	if err != nil {
 		return nil, err
 	}
-	nc := p.socket(c)
 	nc.SetDeadline(time.Now().Add(dialTimeout))
 	h := hello{purpose: why, cluster: p.cluster(), from: p.self(), target: node, id: rand.Uint64()}
 	if _, err := p.greet(nc, h); err != nil {

@@ -42,6 +42,10 @@
 // has a deadline, an outbox that is full refuses, a replica that does not keep
 // up is answered for, and a node without a link fails at once.
 //
+// With Config.Secure each connection begins with TLS, in which both sides show a
+// certificate; the one who dials then knows whom it reached, and the one who was called
+// compares the name in the hello with that in the certificate.
+//
 // Identity is checked at three places. The hello names the target node and the
 // cluster. A frame of raft names both replicas, bound to a channel number once
 // per connection; a frame for a replica that does not live here is refused and
@@ -92,6 +96,7 @@ type Config struct {
 	Incarnation string        // of this process: random, never used again
 	Cluster     func() string // id of the cluster, "" while unknown; nil: always unknown
 	Network     Network       // nil: TCP
+	Secure      Secure        // TLS of all connections, both sides with a certificate; nil: they are plain
 	Addr        string        // to listen on, host:port
 
 	// Resolve returns where a node listens at present. Connections from nodes

@@ -219,6 +219,9 @@ func (f *Fleet) args(n *Node) []string {
 	if f.cfg.Relayed {
 		args = append(args, "--advertise-peer", n.relay, "--advertise-gossip", n.gossipRelay)
 	}
+	if f.yard != nil { // its addresses are no loopback ones, and nobody else is there
+		args = append(args, "--insecure")
+	}
 	return append(args, f.cfg.Flags...)
 }
 

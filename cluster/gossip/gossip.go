@@ -45,6 +45,7 @@ type Config struct {
 	Bind              string               // host:port to listen on; ignored with Transport
 	Advertise         string               // host:port others use; empty: Bind
 	Transport         memberlist.Transport // nil: UDP and TCP on Bind
+	Keys              [][]byte             // of 16, 24 or 32 bytes: the first encrypts, each decrypts; none: gossip is plain
 	Targets           func() []string      // addresses to join through, asked at every rejoin
 	Meta              func() Meta          // asked whenever metadata is sent; must not block
 	OnChange          func()               // members or their metadata changed; must not block
@@ -55,6 +56,7 @@ type Config struct {
 type Gossip struct {
 	cfg     Config
 	list    *memberlist.Memberlist
+	ring    *memberlist.Keyring // nil: gossip is plain
 	self    string
 	addr    string      // of this node, as others use it
 	reached atomic.Bool // another node was heard, whoever began
@@ -78,6 +80,11 @@ func Start(cfg Config) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: the advertised addresses take %d bytes, at most %d fit; use shorter host names", len(meta), metaLimit-40)
 	}
 	g := &Gossip{cfg: cfg, self: cfg.Name + "@" + cfg.Incarnation, members: make(map[string]Member)}
+	if len(cfg.Keys) > 0 {
+		if g.ring, err = memberlist.NewKeyring(cfg.Keys, cfg.Keys[0]); err != nil {
+			return nil, fmt.Errorf("gossip keys: %w", err)
+		}
+	}
 	mc, err := g.memberlistConfig()
 	if err != nil {
 		return nil, err
@@ -99,6 +106,7 @@ func (g *Gossip) memberlistConfig() (*memberlist.Config, error) {
 	mc.Events = events{g}
 	mc.Alive = guard{g}
 	mc.Merge = guard{g}
+	mc.Keyring = g.ring
 	mc.LogOutput = nil
 	mc.Logger = logger(g.cfg.Logger)
 	mc.TCPTimeout = 2 * time.Second

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -45,7 +43,7 @@ const (
 
 // ask calls the first of several nodes that answers. A change that all who answer
 // refuse for the moment is tried again for changePatience.
-func ask[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+func ask[R any](ctx context.Context, addrs nodes, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
 	for began := time.Now(); ; {
 		r, err := askEach(ctx, addrs, why, call)
 		var none *noneError
@@ -79,9 +77,9 @@ func (e *noneError) Error() string {
 }
 
 // askEach asks one node after the other.
-func askEach[R any](ctx context.Context, addrs []string, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+func askEach[R any](ctx context.Context, addrs nodes, why purpose, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
 	var none R
-	if len(addrs) == 0 {
+	if len(addrs.addrs) == 0 {
 		return none, usageError{errors.New("--addr names no node: want HOST:PORT and more after commas")}
 	}
 	timeout := readTimeout
@@ -89,11 +87,10 @@ func askEach[R any](ctx context.Context, addrs []string, why purpose, call func(
 		timeout = changeTimeout
 	}
 	failed := &noneError{why: why}
-	for _, addr := range addrs {
-		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	for _, addr := range addrs.addrs {
+		conn, err := addrs.open(addr)
 		if err != nil {
-			return none, usageError{fmt.Errorf("--addr %q: %w", addr, err)}
+			return none, err
 		}
 		r, err := askOne(ctx, conn, timeout, call)
 		_ = conn.Close()
@@ -109,34 +106,15 @@ func askEach[R any](ctx context.Context, addrs []string, why purpose, call func(
 	return none, failed
 }
 
-func askOne[R any](ctx context.Context, conn *grpc.ClientConn, timeout time.Duration, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
+func askOne[R any](ctx context.Context, conn *link, timeout time.Duration, call func(context.Context, *grpc.ClientConn) (R, error)) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := connect(ctx, conn); err != nil {
+	if err := conn.connect(ctx); err != nil {
 		var none R
 		return none, err
 	}
-	r, err := call(ctx, conn)
+	r, err := call(ctx, conn.ClientConn)
 	return r, fault.FromStatus(err)
-}
-
-// errConnect is of a node that was not reached.
-var errConnect = errors.New("cannot connect")
-
-// connect waits for the connection: what fails before it stands was not done.
-func connect(ctx context.Context, conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	conn.Connect()
-	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-		if state == connectivity.TransientFailure {
-			return fmt.Errorf("%w: %w", fault.Unavailable, errConnect)
-		}
-		if !conn.WaitForStateChange(ctx, state) {
-			return fmt.Errorf("%w: %w in %s", fault.Unavailable, errConnect, connectTimeout)
-		}
-	}
-	return nil
 }
 
 // isFinal says whether no other node can answer better, or must not be asked.

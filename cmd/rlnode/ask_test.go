@@ -29,7 +29,7 @@ func TestAChangeIsTriedAgainWhileThereIsNoLeader(t *testing.T) {
 		{"nobody there", changing, "127.0.0.1:1", nil, 0, "no node answered: 127.0.0.1:1: unavailable: cannot connect"},
 	} {
 		calls := 0
-		_, err := ask(t.Context(), []string{c.addrs}, c.why, func(context.Context, *grpc.ClientConn) (int, error) {
+		_, err := ask(t.Context(), nodes{addrs: []string{c.addrs}}, c.why, func(context.Context, *grpc.ClientConn) (int, error) {
 			calls++
 			if calls > len(c.answers) {
 				return 0, nil
@@ -42,7 +42,7 @@ func TestAChangeIsTriedAgainWhileThereIsNoLeader(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := ask(ctx, []string{addr}, changing, func(context.Context, *grpc.ClientConn) (int, error) {
+	_, err := ask(ctx, nodes{addrs: []string{addr}}, changing, func(context.Context, *grpc.ClientConn) (int, error) {
 		return 0, fault.New(fault.NoLeader, "electing")
 	})
 	if err == nil || !strings.HasPrefix(err.Error(), "nothing was changed, try again: "+addr+": no leader") || errors.Is(err, fault.NoLeader) {

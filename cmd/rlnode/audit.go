@@ -31,7 +31,7 @@ type auditEntry struct {
 }
 
 func policyAuditCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	var limit uint32
 	cmd := &cobra.Command{

@@ -11,8 +11,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/ringlimit/ringlimit/api/fault"
 	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
@@ -21,7 +19,7 @@ import (
 
 func backupCommand() *cobra.Command {
 	var (
-		addrs []string
+		addrs nodes
 		out   string
 	)
 	cmd := &cobra.Command{
@@ -56,10 +54,10 @@ func backupCommand() *cobra.Command {
 }
 
 // backup writes the file from the first node that can give all of it.
-func backup(ctx context.Context, addrs []string, path string) (cluster.BackupInfo, error) {
+func backup(ctx context.Context, addrs nodes, path string) (cluster.BackupInfo, error) {
 	var errs []string
-	for _, addr := range addrs {
-		info, err := backupFrom(ctx, addr, path)
+	for _, addr := range addrs.addrs {
+		info, err := backupFrom(ctx, addrs, addr, path)
 		if err == nil {
 			return info, nil
 		}
@@ -68,20 +66,19 @@ func backup(ctx context.Context, addrs []string, path string) (cluster.BackupInf
 		}
 		errs = append(errs, fmt.Sprintf("%s: %v", addr, err))
 	}
-	if len(addrs) == 0 {
+	if len(addrs.addrs) == 0 {
 		return cluster.BackupInfo{}, usageError{errors.New("--addr names no node: want HOST:PORT and more after commas")}
 	}
 	return cluster.BackupInfo{}, fmt.Errorf("no node gave a backup: %s", strings.Join(errs, "; "))
 }
 
-func backupFrom(ctx context.Context, addr, path string) (info cluster.BackupInfo, err error) {
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+func backupFrom(ctx context.Context, addrs nodes, addr, path string) (info cluster.BackupInfo, err error) {
+	conn, err := addrs.open(addr)
 	if err != nil {
-		return info, usageError{fmt.Errorf("--addr %q: %w", addr, err)}
+		return info, err
 	}
 	defer conn.Close()
-	if err := connect(ctx, conn); err != nil {
+	if err := conn.connect(ctx); err != nil {
 		return info, err
 	}
 	stream, err := pb.NewClusterClient(conn).Backup(ctx, &pb.BackupRequest{})

@@ -15,7 +15,7 @@ import (
 
 func benchCommand() *cobra.Command {
 	var (
-		addrs  []string
+		addrs  nodes
 		output string
 		cfg    load.Config
 	)

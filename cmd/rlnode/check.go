@@ -14,7 +14,7 @@ import (
 )
 
 type checkOptions struct {
-	addrs   []string
+	addrs   nodes
 	subject subjectOptions
 	cost    int64
 	costs   []string
@@ -43,10 +43,6 @@ func checkCommand() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to try")
 	outputFlag(cmd, &o.output, "text")
 	return cmd
-}
-
-func addrFlag(cmd *cobra.Command, addrs *[]string) {
-	cmd.Flags().StringSliceVar(addrs, "addr", []string{"127.0.0.1:7600"}, "gRPC addresses of any nodes, `HOST:PORT,...`")
 }
 
 func outputFlag(cmd *cobra.Command, output *string, text string) {

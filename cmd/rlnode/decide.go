@@ -14,8 +14,11 @@ import (
 // newClient is a client that says nothing beside the command's own answer: what it
 // meets on its way is in the error, if there is one. What the cluster does not answer
 // is an error too: a command tells what the cluster says, and nothing else.
-func newClient(addrs []string, more ...client.Option) (*client.Client, error) {
-	return client.New(addrs, append(more, client.NeverDegrade(), client.WithLogger(slog.New(slog.DiscardHandler)))...)
+func newClient(addrs nodes, more ...client.Option) (*client.Client, error) {
+	if addrs.secure() {
+		more = append(more, client.WithTLS(addrs.files))
+	}
+	return client.New(addrs.addrs, append(more, client.NeverDegrade(), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 }
 
 // within bounds a command by its --timeout, and says so when that has passed.

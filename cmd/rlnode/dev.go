@@ -24,6 +24,7 @@ type devOptions struct {
 	nodes                         int
 	policies, dataDir, grpc, http string
 	logLevel                      string
+	insecure                      bool
 }
 
 func devCommand() *cobra.Command {
@@ -48,6 +49,7 @@ func devCommand() *cobra.Command {
 	f.StringVar(&o.grpc, "grpc", "127.0.0.1:7600", "`ADDR` of the first node for callers")
 	f.StringVar(&o.http, "http", "127.0.0.1:7700", "`ADDR` of the first node for HTTP")
 	f.StringVar(&o.logLevel, "log-level", "error", "debug, info, warn or error")
+	f.BoolVar(&o.insecure, "insecure", false, "serve also addresses that other machines reach: whoever reaches them is trusted")
 	return cmd
 }
 
@@ -70,6 +72,9 @@ func dev(ctx context.Context, out io.Writer, o devOptions) error {
 		cfg, err := o.node(i)
 		if err != nil {
 			return usageError{err}
+		}
+		if err := exposedDev(&cfg, o.insecure, log); err != nil {
+			return err
 		}
 		cfg.Policies, cfg.Logger, cfg.Version = policies, log, version()
 		if i > 0 {

@@ -20,7 +20,7 @@ import (
 const drainPoll = 300 * time.Millisecond
 
 func drainCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Move everything away from a node and let it leave",
@@ -48,7 +48,7 @@ func drainCommand() *cobra.Command {
 // drain is one run of the command.
 type drain struct {
 	node          string
-	addrs         []string // grows by those of nodes that are met: the first may be that of the node that leaves
+	addrs         nodes // grows by those of nodes that are met: the first may be that of the node that leaves
 	out, progress io.Writer
 	begun         bool
 	index         uint64 // of the control log where it began
@@ -105,8 +105,8 @@ func (d *drain) look(ctx context.Context) (gone bool, err error) {
 	gone = true
 	for _, n := range r.GetNodes() {
 		if n.GetName() != d.node {
-			if a := n.GetGrpc(); a != "" && !slices.Contains(d.addrs, a) {
-				d.addrs = append(d.addrs, a)
+			if a := n.GetGrpc(); a != "" && !slices.Contains(d.addrs.addrs, a) {
+				d.addrs.addrs = append(d.addrs.addrs, a)
 			}
 			continue
 		}
@@ -131,7 +131,7 @@ func (d *drain) say(n *pb.NodeStatus) {
 }
 
 func undrainCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	cmd := &cobra.Command{
 		Use:   "undrain NODE",
 		Short: "Let a draining node stay",

@@ -15,7 +15,7 @@ import (
 
 // explain asks which policies the request falls under and what their buckets
 // hold, before anything is taken.
-func explain(ctx context.Context, addrs []string, r *client.Request) (*pb.ExplainResponse, error) {
+func explain(ctx context.Context, addrs nodes, r *client.Request) (*pb.ExplainResponse, error) {
 	cost := max(r.Cost, 1)
 	if r.Look {
 		cost = 0

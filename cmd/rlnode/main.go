@@ -61,7 +61,7 @@ func rootCommand() *cobra.Command {
 		Use:   "rlnode",
 		Short: "A rate limiter that runs as a cluster of its own",
 		Long: "rlnode runs a node of a ringlimit cluster (serve, dev) and talks to one (check, refund, status,\n" +
-			"policy, override, members, backup, drain, remove, bench). simulate needs no cluster.\n" +
+			"policy, override, members, backup, drain, remove, bench). simulate and tls need no cluster.\n" +
 			"Every flag can also be given as RLNODE_<FLAG> in the environment or as a key of a YAML file named by --config;\n" +
 			"a flag wins over the environment, the environment over the file.",
 		Version:      version(),
@@ -79,7 +79,7 @@ func rootCommand() *cobra.Command {
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return settle(cmd.Flags()) }
 	root.AddCommand(serveCommand(), devCommand(), checkCommand(), refundCommand(), permitCommand(), statusCommand(), policyCommand(),
-		overrideCommand(), membersCommand(), backupCommand(), drainCommand(), undrainCommand(), removeCommand(), simulateCommand(), benchCommand(), versionCommand())
+		overrideCommand(), membersCommand(), backupCommand(), drainCommand(), undrainCommand(), removeCommand(), simulateCommand(), benchCommand(), tlsCommand(), versionCommand())
 	return root
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func membersCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "members",
@@ -41,7 +41,7 @@ func membersCommand() *cobra.Command {
 }
 
 func removeCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	cmd := &cobra.Command{
 		Use:   "remove NODE",
 		Short: "Declare that a node will never return; its state is gone for good",

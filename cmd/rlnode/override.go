@@ -29,7 +29,7 @@ func overrideCommand() *cobra.Command {
 
 // overrideOptions are the flags that say which override is meant.
 type overrideOptions struct {
-	addrs          []string
+	addrs          nodes
 	policy, tenant string
 	keys           []string
 	output         string
@@ -184,7 +184,7 @@ func changeOverride(cmd *cobra.Command, o *overrideOptions, v *policy.Override, 
 }
 
 func overrideListCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",

@@ -13,7 +13,7 @@ import (
 )
 
 type permitOptions struct {
-	addrs   []string
+	addrs   nodes
 	subject subjectOptions
 	timeout time.Duration
 	output  string

@@ -101,7 +101,7 @@ func upload[R any](g grpc.ClientStreamingClient[pb.PutFileRequest, R], first *pb
 }
 
 func policyPutCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var file, match, output string
 	var prune bool
 	cmd := &cobra.Command{
@@ -173,7 +173,7 @@ func printPut(out io.Writer, r *pb.PutResponse, output string) error {
 }
 
 func policyDeleteCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var match, output string
 	cmd := &cobra.Command{
 		Use:   "delete ID",
@@ -196,7 +196,7 @@ func policyDeleteCommand() *cobra.Command {
 }
 
 func policyRollbackCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var match, output string
 	var to uint64
 	cmd := &cobra.Command{
@@ -224,7 +224,7 @@ func policyRollbackCommand() *cobra.Command {
 }
 
 // changePolicies makes one change and prints the version it made.
-func changePolicies(cmd *cobra.Command, addrs []string, output string, change func(context.Context, pb.PoliciesClient) (*pb.PutResponse, error)) error {
+func changePolicies(cmd *cobra.Command, addrs nodes, output string, change func(context.Context, pb.PoliciesClient) (*pb.PutResponse, error)) error {
 	if err := checkOutput(output, "text"); err != nil {
 		return err
 	}

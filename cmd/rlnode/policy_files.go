@@ -16,7 +16,7 @@ import (
 )
 
 func policyValidateCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var file, output string
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE",
@@ -56,7 +56,7 @@ func policyValidateCommand() *cobra.Command {
 }
 
 func policyDiffCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var file, against, output string
 	var prune bool
 	cmd := &cobra.Command{
@@ -99,7 +99,7 @@ func policyDiffCommand() *cobra.Command {
 	return cmd
 }
 
-func diffWithCluster(ctx context.Context, addrs []string, first *pb.PutFileRequest, file []byte) (*pb.DiffResponse, error) {
+func diffWithCluster(ctx context.Context, addrs nodes, first *pb.PutFileRequest, file []byte) (*pb.DiffResponse, error) {
 	return ask(ctx, addrs, judging, func(ctx context.Context, c *grpc.ClientConn) (*pb.DiffResponse, error) {
 		g, err := pb.NewPoliciesClient(c).Diff(ctx)
 		if err != nil {

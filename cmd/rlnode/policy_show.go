@@ -18,7 +18,7 @@ import (
 )
 
 func policyListCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -68,7 +68,7 @@ func policyTable(out io.Writer, r *pb.ListPoliciesResponse) error {
 }
 
 func policyGetCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "get ID",
@@ -109,7 +109,7 @@ type versionJSON struct {
 }
 
 func policyHistoryCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "history ID",

@@ -14,7 +14,7 @@ import (
 )
 
 type refundOptions struct {
-	addrs   []string
+	addrs   nodes
 	subject subjectOptions
 	cost    int64
 	timeout time.Duration

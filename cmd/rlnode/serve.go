@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringlimit/ringlimit/cluster"
 	"github.com/ringlimit/ringlimit/policy"
@@ -23,6 +24,7 @@ func serveCommand() *cobra.Command {
 		cfg      cluster.Config
 		policies string
 		logLevel string
+		insecure bool
 	)
 	cmd := &cobra.Command{
 		Use:   "serve --name NAME --grpc ADDR --peer ADDR --gossip ADDR --http ADDR",
@@ -30,7 +32,9 @@ func serveCommand() *cobra.Command {
 		Long: "serve runs one node. Give every first node the same --bootstrap-expect N and --join: once N are there, one of\n" +
 			"them makes the cluster and takes the others in. A node that comes back to its --data-dir needs neither.\n" +
 			"SIGTERM hands leadership over and ends the process; the node stays a member. A second signal ends it at once.\n" +
-			"After rlnode drain the process ends by itself with exit code 0; started again it joins as a new node.",
+			"After rlnode drain the process ends by itself with exit code 0; started again it joins as a new node.\n" +
+			"Without certificates only loopback addresses are served, unless --insecure is given; rlnode tls init makes some for a\n" +
+			"lab. Files of certificates and keys are read again when they change.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(logLevel)
@@ -42,6 +46,9 @@ func serveCommand() *cobra.Command {
 			cfg.Seams = seams()
 			if err := cfg.Validate(); err != nil {
 				return usageError{err}
+			}
+			if err := exposed(&cfg, insecure, log); err != nil {
+				return err
 			}
 			if policies != "" && cfg.Restore != "" {
 				return usageError{errors.New("--policies and --restore: a backup has its policies; put others once the cluster runs")}
@@ -80,7 +87,21 @@ func serveCommand() *cobra.Command {
 	f.IntVar(&cfg.MaxPerTenant, "max-buckets-per-tenant", 0, "cap on buckets of one tenant (of one home); takes on further keys are refused; 0: none")
 	f.BoolVar(&cfg.Profiling, "enable-pprof", false, "serve Go profiles under /debug/pprof/ on --http")
 	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	secureFlags(f, &cfg.TLS)
+	f.BoolVar(&insecure, "insecure", false, "serve also addresses that other machines reach without certificates: whoever reaches them is trusted")
 	return cmd
+}
+
+// secureFlags are the files that a node proves itself by.
+func secureFlags(f *pflag.FlagSet, t *cluster.TLS) {
+	f.StringVar(&t.Cert, "tls-cert", "", "certificate `FILE` (PEM) shown to callers on --grpc and --http")
+	f.StringVar(&t.Key, "tls-key", "", "key `FILE` of --tls-cert")
+	f.StringVar(&t.ClientCA, "tls-client-ca", "", "authorities `FILE` that callers' certificates must come from; without it callers need none")
+	f.StringVar(&t.PeerCert, "peer-tls-cert", "", "certificate `FILE` shown to other nodes; its URI is spiffe://DOMAIN/node/NAME, NAME as of --name")
+	f.StringVar(&t.PeerKey, "peer-tls-key", "", "key `FILE` of --peer-tls-cert")
+	f.StringVar(&t.PeerCA, "peer-tls-ca", "", "authorities `FILE` that nodes' certificates must come from")
+	f.StringVar(&t.TrustDomain, "trust-domain", "ringlimit", "`DOMAIN` of the nodes' URIs")
+	f.StringVar(&t.GossipKeys, "gossip-keys", "", "`FILE` of gossip keys, one in base64 a line: the first encrypts, each decrypts")
 }
 
 // serve runs a node until a signal ends it.

@@ -16,7 +16,7 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	var addrs []string
+	var addrs nodes
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",

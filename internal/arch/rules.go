@@ -33,6 +33,10 @@ var Directions = []Direction{
 		Why: "these are leaves: what they need comes in as an argument, so that any package may use them without a cycle",
 	},
 	{
+		Of:  "internal/certs",
+		Why: "what proves who somebody is must be readable by itself, in one sitting; links, listeners and gossip are handed what they need of it",
+	},
+	{
 		Of:  "policy",
 		May: []string{"bucket", "api/route", "api/fault"},
 		Why: "a policy turns a request into limits and keys; where those are kept and who leads is not its business",
@@ -88,7 +92,7 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "cmd",
-		May: []string{"cluster", "client", "api", "policy", "decision", "bucket", "bench/load", "examples"},
+		May: []string{"cluster", "client", "api", "policy", "decision", "bucket", "bench/load", "examples", "internal/certs"},
 		Why: "a command parses flags and calls; what only it can reach cannot be tested without a process",
 	},
 	{

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/ringlimit/ringlimit/cluster"
+)
+
+// plane is a listener of a node, with what would protect it.
+type plane struct {
+	flag, addr string
+	secured    bool
+	who, how   string // who could reach it unasked, and the flags that end that
+}
+
+func planes(c *cluster.Config) []plane {
+	const forCallers = "--tls-cert, --tls-key and --tls-client-ca"
+	return []plane{
+		{"--grpc", c.Listen.GRPC, c.TLS.Cert != "", "decide and change policies", forCallers},
+		{"--http", c.Listen.HTTP, c.TLS.Cert != "", "decide and change policies", forCallers},
+		{"--peer", c.Listen.Peer, c.TLS.PeerCert != "", "pass for a node", "--peer-tls-cert, --peer-tls-key and --peer-tls-ca"},
+		{"--gossip", c.Listen.Gossip, c.TLS.GossipKeys != "", "tell the node who is alive", "--gossip-keys"},
+	}
+}
+
+// exposed refuses listeners that other machines can reach and nothing protects, unless
+// insecure says that this is meant; then it warns.
+func exposed(c *cluster.Config, insecure bool, log *slog.Logger) error {
+	var open []string
+	for _, p := range planes(c) {
+		if p.addr == "" || p.secured || isLoopback(p.addr) {
+			continue
+		}
+		if !insecure {
+			return usageError{fmt.Errorf("%s %s is open to other machines: whoever reaches it could %s; give %s (rlnode tls init makes the files), "+
+				"or an address of 127.0.0.1, or --insecure if the network is trusted", p.flag, p.addr, p.who, p.how)}
+		}
+		open = append(open, p.flag+" "+p.addr)
+	}
+	if open != nil {
+		log.Warn("INSECURE: whoever reaches these addresses is trusted with everything, as --insecure says", "open", strings.Join(open, ", "))
+	}
+	if c.TLS.Cert != "" && c.TLS.ClientCA == "" {
+		log.Warn("callers are encrypted and need no certificate: whoever reaches --grpc or --http may decide and change policies; give --tls-client-ca")
+	}
+	return nil
+}
+
+// exposedDev is exposed for rlnode dev, which has no certificates.
+func exposedDev(c *cluster.Config, insecure bool, log *slog.Logger) error {
+	for _, p := range planes(c) {
+		if !insecure && !isLoopback(p.addr) {
+			return usageError{fmt.Errorf("%s %s is open to other machines: whoever reaches it could %s; give an address of 127.0.0.1, "+
+				"or --insecure if the network is trusted, or use rlnode serve with certificates", p.flag, p.addr, p.who)}
+		}
+	}
+	return exposed(c, insecure, log)
+}
+
+// isLoopback says whether nobody but this machine reaches an address. A host name may
+// mean anything tomorrow, so only one does.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
