@@ -53,6 +53,7 @@ var scenarios = []scenario{
 	{"stops", "a node stopped for 20 s: it loses no replica, nothing is replaced, no new epoch", 10, 0, world{}, playStops},
 	{"starved", "a CPU quota of 5 % of a core for 60 s on one node: no voter of a group or of the control group is removed (Linux, root)", 3, 0, world{}, playStarved},
 	{"stop-source", "the leader of a group that slots move from or to, stopped for 3 s: no request fails, no budget twice, the moves end", 6, 0, world{}, playStopSource},
+	{"leased", "clients killed with tokens of a leased bucket in hand, leaders killed at a grant, both stopped for longer than a lease lasts: at most burst + rate × (time + 1 s) in any interval, and the rate when nothing is wrong", 3, 1, world{}, playLeased},
 	{"two-clusters", "two clusters told to join: both refuse, nothing changes", 3, 0, world{anew: true}, playTwoClusters},
 }
 
