@@ -20,8 +20,8 @@ const (
 	surgeIn    = 3 * time.Second // what spenders that may take all they want must do
 	killedEach = 3               // spenders, in a round
 	heldEach   = 3 * spentAtOnce // what one that is killed holds, at least
-	someOf     = 0.3             // of the burst, that makes it worth leasing again
-	handful    = 1.5             // rates that all hold together when they are stopped: more than the bound allows for
+	someOf     = 0.2             // of the burst, that makes it worth leasing again
+	handful    = 2.25            // rates that all hold together when they are stopped: more than the bound allows for
 )
 
 // leased is a crowd at a leased bucket, and what was done to it.
