@@ -31,7 +31,7 @@ type spenderFlags struct {
 }
 
 func (s *spenderFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&s.nodes, "spender", "", "")
+	fs.StringVar(&s.nodes, "spender", "", "be a client process of leased: `addresses` of the nodes; tenant, plan and began are for that alone")
 	fs.StringVar(&s.key.tenant, "tenant", "", "")
 	fs.StringVar(&s.key.plan, "plan", "", "")
 	fs.Int64Var(&s.began, "began", 0, "")
