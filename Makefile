@@ -92,7 +92,7 @@ endif
 # seed, promises as well.
 SHORT_NEMESES = kill-leader drain pause isolate loss churn split duplicate
 
-chaos-short: build ## The faults of every change, in six minutes, as CI runs them
+chaos-short: build ## The faults of every change, in seven minutes, as CI runs them
 	$(GO) build -o bin/chaos ./bench/chaos
 	$(CHAOS_RUN) -short all
 	$(CHAOS_RUN) -report bin/chaos-reports/short -duration 15s nemesis $(SHORT_NEMESES)

@@ -33,6 +33,7 @@ type options struct {
 	output string        // text or json
 	names  []string
 	modeFlags
+	spender spenderFlags
 }
 
 func main() {
@@ -49,6 +50,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "chaos:", err)
 		}
 		return 2
+	}
+	if opts.spender.nodes != "" {
+		if err := spend(ctx, opts.spender, stdout); err != nil {
+			fmt.Fprintln(stderr, "chaos:", err)
+			return 1
+		}
+		return 0
 	}
 	var picked []scenario
 	if !isMode(opts.names) {
@@ -103,6 +111,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&o.lasts, "lasts", 0, "how `long` each round of flap, split or starved keeps its fault up (default: their own time)")
 	fs.StringVar(&o.output, "o", "text", "text or json")
 	o.register(fs)
+	o.spender.register(fs)
 	fs.Usage = func() {
 		fmt.Fprintf(stderr, "usage: chaos [flags] SCENARIO…\n\nscenarios (all: every one of them):\n%s\n%s\nflags:\n", usage(), modeUsage())
 		fs.PrintDefaults()
@@ -112,6 +121,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	o.names = fs.Args()
 	switch {
+	case o.spender.nodes != "":
+		return o, nil
 	case len(o.names) == 0:
 		return o, fmt.Errorf("name a scenario: all or of %s", strings.Join(scenarioNames(), ", "))
 	case o.output != "text" && o.output != "json":

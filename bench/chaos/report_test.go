@@ -72,7 +72,7 @@ func TestReportsAreWritten(t *testing.T) {
 func TestWrongUsageExitsWithTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{},
-		{"-rlnode", "/nonexistent", "exact"},
+		{"-rlnode", "no-such-binary", "exact"},
 		{"-o", "xml", "-rlnode", "report.go", "exact"},
 		{"-rlnode", "report.go", "no-such-scenario"},
 		{"-rounds", "-1", "-rlnode", "report.go", "exact"},

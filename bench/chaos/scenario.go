@@ -53,6 +53,9 @@ var scenarios = []scenario{
 	{"stops", "a node stopped for 20 s: it loses no replica, nothing is replaced, no new epoch", 10, 0, world{}, playStops},
 	{"starved", "a CPU quota of 5 % of a core for 60 s on one node: no voter of a group or of the control group is removed (Linux, root)", 3, 0, world{}, playStarved},
 	{"stop-source", "the leader of a group that slots move from or to, stopped for 3 s: no request fails, no budget twice, the moves end", 6, 0, world{}, playStopSource},
+	{"leased", "clients killed with tokens of a leased bucket in hand, leaders killed at a grant, both stopped for longer than a lease lasts: at most burst + rate × (time + 1 s) in any interval, and the rate when nothing is wrong", 3, 1, world{}, playLeased},
+	{"modes", "all nodes stopped, then killed, and a leader: each failure mode does what it says, at once where connections are refused and else after its time; `local` admits one limit over four clients; back within 1 s of the cluster", 2, 1, world{}, playModes},
+	{"envoy", "calls of Envoy on three nodes beside 64 callers without a pause: 99.5 % of the answers leave their node within the 20 ms that Envoy waits, decided or by their failure mode, and no call fails otherwise", 1, 0, world{}, playEnvoy},
 	{"two-clusters", "two clusters told to join: both refuse, nothing changes", 3, 0, world{anew: true}, playTwoClusters},
 }
 

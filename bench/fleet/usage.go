@@ -65,8 +65,8 @@ func parseStat(line string) (time.Duration, error) {
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
 
-// Metric returns the sum of a metric over all its labels, as the node's /metrics
-// tells it; 0 if it is not there.
+// Metric returns the sum of a metric over all its labels, or of the one series that name
+// is with labels, as the node's /metrics tells it; 0 if it is not there.
 func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -82,7 +82,10 @@ func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
 	sum := 0.0
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		series, value, ok := strings.Cut(lines.Text(), " ")
-		if series, _, _ = strings.Cut(series, "{"); !ok || series != name {
+		if !strings.Contains(name, "{") {
+			series, _, _ = strings.Cut(series, "{")
+		}
+		if !ok || series != name {
 			continue
 		}
 		v, err := strconv.ParseFloat(value, 64)

@@ -20,8 +20,13 @@ import (
 // outcome is what one client process did.
 type outcome struct {
 	Load  load.Report
+	Warm  load.Report // before it: counted with it, not measured
 	Stats client.Stats
 }
+
+// warming is how long a client asks before it is measured: it connects and learns what is
+// leased meanwhile, beside all the others that do.
+const warming = 500 * time.Millisecond
 
 // child is one client process: it puts its part of the load on the hot key, and prints
 // what became of it.
@@ -31,14 +36,18 @@ func child(ctx context.Context, o options, w io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	r, err := load.Run(ctx, c, load.Config{
-		Duration: o.duration, Concurrency: o.callers, Batch: 1, Keys: 1, Cost: 1, Rate: o.rate, Timeout: 2 * time.Second, TenantPrefix: "hot-",
-	})
+	l := load.Config{Duration: warming, Concurrency: o.callers, Batch: 1, Keys: 1, Cost: 1, Rate: o.rate, Timeout: 2 * time.Second, TenantPrefix: "hot-"}
+	warm, err := load.Run(ctx, c, l)
+	if err != nil {
+		return err
+	}
+	l.Duration = o.duration
+	r, err := load.Run(ctx, c, l)
 	if err != nil {
 		return err
 	}
 	c.Close() // returns what is left, and counts it
-	return json.NewEncoder(w).Encode(outcome{r, c.Stats()})
+	return json.NewEncoder(w).Encode(outcome{r, warm, c.Stats()})
 }
 
 // spawn runs the clients, all at once, and returns what each did.

@@ -40,7 +40,11 @@ func TestPolicyIsLeased(t *testing.T) {
 // TestVerdict: two clients that admitted so many in 3 s, of 100 a second and at once.
 func TestVerdict(t *testing.T) {
 	of := func(admitted, errors int64, leased uint64) []outcome {
-		o := outcome{load.Report{Requests: admitted, Admitted: admitted / 2, Errors: errors, Rate: 50, P99: 7, Error: "why"}, client.Stats{Leased: leased, Leases: 2, UnitsGranted: 9}}
+		o := outcome{
+			load.Report{Requests: admitted, Admitted: admitted/2 - 10, Errors: errors, Rate: 50, P99: 7, Error: "why"},
+			load.Report{Requests: 10, Admitted: 10, Rate: 1000, P99: 1000},
+			client.Stats{Leased: leased, Leases: 2, UnitsGranted: 9},
+		}
 		return []outcome{o, o}
 	}
 	for name, c := range map[string]struct {

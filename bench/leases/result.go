@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,7 +9,8 @@ import (
 	"time"
 )
 
-// result is what all clients did together. Latencies are those of the slowest client.
+// result is what all clients did together. Latencies are those of the slowest client; they
+// and the rate are of the time behind the warming, all else counts from the first call.
 type result struct {
 	Clients  int     `json:"clients"`
 	Seconds  float64 `json:"seconds"` // from before the first began until the last had ended
@@ -32,14 +34,13 @@ type result struct {
 func sum(each []outcome, took time.Duration) result {
 	r := result{Clients: len(each), Seconds: took.Seconds()}
 	for i := range each {
-		l, s := &each[i].Load, &each[i].Stats
-		r.Requests, r.Admitted, r.Errors, r.Rate = r.Requests+l.Requests, r.Admitted+l.Admitted, r.Errors+l.Errors, r.Rate+l.Rate
+		l, w, s := &each[i].Load, &each[i].Warm, &each[i].Stats
+		r.Requests, r.Admitted, r.Errors = r.Requests+l.Requests+w.Requests, r.Admitted+l.Admitted+w.Admitted, r.Errors+l.Errors+w.Errors
+		r.Rate += l.Rate
 		r.P50, r.P99, r.Max = max(r.P50, l.P50), max(r.P99, l.P99), max(r.Max, l.Max)
 		r.Leased, r.Leases, r.Messages = r.Leased+s.Leased, r.Leases+s.Leases, r.Messages+s.Messages
 		r.Granted, r.Returned, r.Expired = r.Granted+s.UnitsGranted, r.Returned+s.UnitsReturned, r.Expired+s.UnitsExpired
-		if r.Error == "" {
-			r.Error = l.Error
-		}
+		r.Error = cmp.Or(r.Error, w.Error, l.Error)
 	}
 	return r
 }

@@ -163,14 +163,11 @@ func (r *run) open(ctx context.Context, start time.Time) {
 		})
 	}
 	gap := time.Duration(float64(r.cfg.Batch) / r.cfg.Rate * float64(time.Second))
+	pace := newPacer(gap)
+	defer pace.close()
 	for n := int64(0); ; n++ {
 		due := start.Add(time.Duration(n) * gap)
-		if wait := time.Until(due); wait > 0 {
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-			}
-		}
+		pace.until(ctx, due)
 		from, to := r.claim(ctx)
 		if from == to {
 			break

@@ -62,6 +62,17 @@ func TestOpenLoopCountsFromWhenACallWasDue(t *testing.T) {
 	})
 }
 
+// TestCallsDueEveryFewMicrosecondsKeepTheirRate waits for the kernel's ticker, in real time:
+// no call begins before it is due, and none is left out.
+func TestCallsDueEveryFewMicrosecondsKeepTheirRate(t *testing.T) {
+	asked := 0
+	began := time.Now()
+	r, err := Against(t.Context(), counter{&asked}, Config{Requests: 2001, Concurrency: 1, Batch: 1, Keys: 1, Rate: 20_000, Timeout: time.Second})
+	if took := time.Since(began); err != nil || asked != 2001 || took < 100*time.Millisecond {
+		t.Errorf("%d calls in %v, the last due after 100 ms: %+v, %v", asked, took, r, err)
+	}
+}
+
 func TestLoadEndsAtItsDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := answerer{10 * time.Millisecond, []Answer{{}}}

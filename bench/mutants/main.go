@@ -4,7 +4,7 @@
 // with.
 //
 //	go run ./bench/mutants                  # the bugs that every merge must see
-//	go run ./bench/mutants -all             # and those of moves and epochs
+//	go run ./bench/mutants -all             # and those of moves, epochs and leases
 //	go run ./bench/mutants -words evict-not-full
 //
 // A bug is a patch in patches/, applied by the overlay of the go command: the

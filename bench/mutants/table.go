@@ -109,6 +109,13 @@ var mutants = []mutant{
 		name: "epoch-too-early", sees: []string{"epochs"},
 		sim: scene{works: "frozen,refill,patient", faults: "kill,kill-leader", rounds: 1},
 	},
+	{
+		name: "lease-for-ever", sees: []string{"TestTokensOfALeaseAreVoidByTime"},
+		test: test{
+			pkg: "cluster", run: "TestTokensOfALeaseAreVoidByTime",
+			why: "it takes clients that hold more for long than a second brings, and the load of no seed is leased",
+		},
+	},
 }
 
 // required is how many of mutants every merge must see.

@@ -132,13 +132,18 @@ func decode(b []byte) (*rls.RateLimitRequest, error) {
 // ShouldRateLimit answers a request. Errors are of a fault kind: InvalidArgument for
 // a request that is wrong, and what Server.nothing says where there is no answer.
 func (s *Server) ShouldRateLimit(ctx context.Context, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	began := time.Now()
 	q, err := read(in)
 	if err != nil {
 		return nil, err
 	}
 	decideCtx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	return s.answer(decideCtx, q, s.service.Decide(decideCtx, &q.requests))
+	out, err := s.answer(decideCtx, q, s.service.Decide(decideCtx, &q.requests))
+	if err == nil {
+		s.counts.answered(began)
+	}
+	return out, err
 }
 
 // withDeadline ends the time for a decision early enough for the answer to reach the

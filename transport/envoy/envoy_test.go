@@ -11,6 +11,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -191,6 +192,31 @@ func TestAnswersInTimeOrNotAtAll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTimeOfAnswersIsCounted: of those that there are, whoever decided them.
+func TestTimeOfAnswersIsCounted(t *testing.T) {
+	f := &fake{set: perAddress, results: []*pb.Result{decided(allowed(9))}}
+	f.serve(t, func(t *testing.T, s *envoy.Server) {
+		ask := func() { _, _ = s.ShouldRateLimit(t.Context(), of(entries("remote_address", "a"))) }
+		ask()
+		f.silent = true // until its time is over: then the node's share is asked
+		f.results = []*pb.Result{failed(fault.New(fault.NoLeader, "none"))}
+		ask()
+		if _, err := s.ShouldRateLimit(t.Context(), of()); err == nil {
+			t.Error("a request without descriptors was answered")
+		}
+		r := prometheus.NewRegistry()
+		r.MustRegister(s)
+		families, err := r.Gather()
+		if err != nil || families[0].GetName() != "ringlimit_envoy_answer_seconds" {
+			t.Fatalf("%v, %v", families, err)
+		}
+		h := families[0].GetMetric()[0].GetHistogram()
+		if h.GetSampleCount() != 2 || h.GetBucket()[0].GetCumulativeCount() != 1 || h.GetSampleSum() < 0.0149 || h.GetSampleSum() > 0.0151 {
+			t.Errorf("%v", h)
+		}
+	})
 }
 
 func TestHeadersThatAreAskedFor(t *testing.T) {

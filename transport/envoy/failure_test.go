@@ -133,11 +133,11 @@ func TestOpenEndsWhenItsTimeEnds(t *testing.T) {
 		r := prometheus.NewRegistry()
 		r.MustRegister(s)
 		families, err := r.Gather()
-		if err != nil || len(families) != 1 || families[0].GetName() != "ringlimit_envoy_descriptors_total" {
+		if err != nil || len(families) != 2 || families[1].GetName() != "ringlimit_envoy_descriptors_total" {
 			t.Fatalf("%v, %v", families, err)
 		}
 		counted := map[string]float64{}
-		for _, m := range families[0].GetMetric() {
+		for _, m := range families[1].GetMetric() {
 			counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 		}
 		if diff := cmp.Diff(map[string]float64{"ok": 1, "open": 3, "closed": 2, "local": 0, "local_over_limit": 0, "over_limit": 0, "none": 0}, counted); diff != "" {

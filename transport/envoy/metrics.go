@@ -1,6 +1,10 @@
 package envoy
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // outcome is what a descriptor was answered.
 type outcome uint8
@@ -23,21 +27,35 @@ var outcomeNames = [...]string{
 type counts struct {
 	descriptors [len(outcomeNames)]prometheus.Counter
 	vector      *prometheus.CounterVec
+	took        prometheus.Histogram
 }
 
 func newCounts() *counts {
 	c := &counts{vector: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ringlimit_envoy_descriptors_total",
 		Help: "Descriptors that Envoy asked this node about, by what they were answered: open, closed and those of local are failure modes, none is no answer.",
-	}, []string{"outcome"})}
+	}, []string{"outcome"}), took: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "ringlimit_envoy_answer_seconds",
+		Help:    "From reading a request of Envoy to its answer; requests that get none are not in it.",
+		Buckets: []float64{.001, .002, .005, .010, .015, .020, .050, .100, .500, 1},
+	})}
 	for o, name := range outcomeNames {
 		c.descriptors[o] = c.vector.WithLabelValues(name)
 	}
 	return c
 }
 
+// answered notes that a request was read at a time and is answered now.
+func (c *counts) answered(read time.Time) { c.took.Observe(time.Since(read).Seconds()) }
+
 // Describe and Collect make a server a prometheus.Collector.
-func (s *Server) Describe(ch chan<- *prometheus.Desc) { s.counts.vector.Describe(ch) }
+func (s *Server) Describe(ch chan<- *prometheus.Desc) {
+	s.counts.vector.Describe(ch)
+	s.counts.took.Describe(ch)
+}
 
 // Collect gives the counters of the moment.
-func (s *Server) Collect(ch chan<- prometheus.Metric) { s.counts.vector.Collect(ch) }
+func (s *Server) Collect(ch chan<- prometheus.Metric) {
+	s.counts.vector.Collect(ch)
+	s.counts.took.Collect(ch)
+}
