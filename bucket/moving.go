@@ -89,7 +89,9 @@ func (s *state) own(m Move) Code {
 	case sl.state != SlotComplete:
 		return MoveRefused
 	}
-	if sl.born == bornSalvaged { // not before: a copy that is only read has revisions of its own
+	// Not before: a copy that is only read has revisions of its own. (One that a backup is
+	// read from owns its slots too; those of a cluster that is made of it are far above.)
+	if sl.born == bornSalvaged {
 		sl.outdo(m.Revision)
 	}
 	sl.state = SlotHeld

@@ -14,13 +14,17 @@ import (
 // have no leader any more, though a majority lives.
 //
 // Raft judges a vote without a candidate's ID by the rest, and a pre-vote by whose ID
-// it carries: here that of some voter. That a leader is known still counts, so that a
-// replica that was removed and does not know disturbs nobody.
+// it carries: here that of some voter. That a leader is known counts for such a candidate
+// however it came to stand, so that a replica that was removed and does not know disturbs
+// nobody.
 func (t *RaftTransport) impartial(command any) {
+	if t.raft.Load() == nil {
+		return
+	}
 	switch r := command.(type) {
 	case *raft.RequestVoteRequest:
 		if all := t.electorate(); !slices.Contains(all, string(r.ID)) {
-			r.ID = nil
+			r.ID, r.LeadershipTransfer = nil, false
 		}
 	case *raft.RequestPreVoteRequest:
 		if all := t.electorate(); len(all) > 0 && !slices.Contains(all, string(r.ID)) {
@@ -31,6 +35,16 @@ func (t *RaftTransport) impartial(command any) {
 
 // electorate is the voters of the newest configuration in the log, committed or not.
 func (t *RaftTransport) electorate() (ids []string) {
+	for _, s := range t.servers() {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, string(s.ID))
+		}
+	}
+	return ids
+}
+
+// servers is that configuration; nil: it is not known.
+func (t *RaftTransport) servers() []raft.Server {
 	r := t.raft.Load()
 	if r == nil {
 		return nil
@@ -39,10 +53,5 @@ func (t *RaftTransport) electorate() (ids []string) {
 	if f.Error() != nil {
 		return nil
 	}
-	for _, s := range f.Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			ids = append(ids, string(s.ID))
-		}
-	}
-	return ids
+	return f.Configuration().Servers
 }

@@ -80,6 +80,10 @@ func TestWhoWasRemovedAndDoesNotKnowDisturbsNobody(t *testing.T) {
 		term := leader.CurrentTerm()
 		f.net.HealAll()
 		time.Sleep(10 * time.Second)
+		for range 5 { // nor if it is told that its leader is gone, as by nodes that lost the same links
+			removed.trans.StandForElection()
+			time.Sleep(3 * time.Second)
+		}
 		if leader.State() != raft.Leader || leader.CurrentTerm() != term {
 			t.Errorf("the leader is %v, in term %d after %d", leader.State(), leader.CurrentTerm(), term)
 		}

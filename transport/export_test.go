@@ -21,14 +21,26 @@ func (p *Peers) Bulks() (idle, served int) {
 	return idle, int(p.bulksServed.Load())
 }
 
-// Pretend makes t believe that its raft is in that state and term.
-func Pretend(t *RaftTransport, state raft.RaftState, term uint64) { t.serve(pretended{state, term}) }
-
-type pretended struct {
-	state raft.RaftState
-	term  uint64
+// Pretend makes t believe that its raft is in that state and term, in a group of others.
+func Pretend(t *RaftTransport, state raft.RaftState, term uint64, others ...string) {
+	t.serve(pretended{state, term, others})
 }
 
-func (p pretended) State() raft.RaftState                    { return p.state }
-func (p pretended) CurrentTerm() uint64                      { return p.term }
-func (pretended) GetConfiguration() raft.ConfigurationFuture { panic("nobody asks for votes") }
+type pretended struct {
+	state  raft.RaftState
+	term   uint64
+	others []string
+}
+
+func (p pretended) State() raft.RaftState                      { return p.state }
+func (p pretended) CurrentTerm() uint64                        { return p.term }
+func (p pretended) GetConfiguration() raft.ConfigurationFuture { return p }
+func (pretended) Error() error                                 { return nil }
+func (pretended) Index() uint64                                { return 1 }
+
+func (p pretended) Configuration() (c raft.Configuration) {
+	for _, id := range p.others {
+		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	return c
+}

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -34,8 +36,9 @@ const lookAgain = time.Second
 // failure, up to ten seconds, and does not notice meanwhile that the node is back and that
 // it is the one whose vote a commit needs.
 //
-// It fails with ErrNoLink if nobody wants the link, and once this replica does not lead
-// any more in that term: what a deposed leader sends keeps others from electing another.
+// It fails with ErrNoLink if nobody wants the link, once the target is not in the group's
+// newest configuration, and once this replica does not lead any more in that term: what a
+// deposed leader sends keeps others from electing another.
 // It fails with errClosed after Release or Close.
 func (t *RaftTransport) hold(target raft.ServerAddress, term uint64) error {
 	l := t.p.link(nodeOf(target))
@@ -46,7 +49,7 @@ func (t *RaftTransport) hold(target raft.ServerAddress, term uint64) error {
 	defer tick.Stop()
 	for {
 		arrived, wanted := l.arrival()
-		if !wanted || !t.leads(term) {
+		if !wanted || !t.leads(term) || !t.includes(target) {
 			_, _, _ = l.ask() // somebody dials; this request does not wait for it
 			return fmt.Errorf("%w %s", ErrNoLink, l.node)
 		}
@@ -64,10 +67,31 @@ func (t *RaftTransport) hold(target raft.ServerAddress, term uint64) error {
 	}
 }
 
+// holdSnapshot is hold for a snapshot, which raft has opened already: it is let go of before
+// the wait, for it keeps memory, and fails behind it, so that raft opens one of that moment.
+func (t *RaftTransport) holdSnapshot(target raft.ServerAddress, term uint64, data io.Reader) error {
+	l := t.p.link(nodeOf(target))
+	if l.cur.Load() != nil {
+		return nil
+	}
+	if c, ok := data.(io.Closer); ok {
+		c.Close()
+	}
+	if err := t.hold(target, term); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w %s: it is back, and needs a newer snapshot", ErrNoLink, l.node)
+}
+
 // leads says whether the replica leads in that term.
 func (t *RaftTransport) leads(term uint64) bool {
 	r := t.raft.Load()
 	return r != nil && (*r).State() == raft.Leader && (*r).CurrentTerm() == term
+}
+
+// includes says whether a replica is one of the group.
+func (t *RaftTransport) includes(target raft.ServerAddress) bool {
+	return slices.ContainsFunc(t.servers(), func(s raft.Server) bool { return s.Address == target })
 }
 
 // arrival is closed when the link gets a connection, nil if it has one; wanted says

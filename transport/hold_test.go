@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,37 @@ func TestANodeThatIsBackIsNeededAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestNoSnapshotIsKeptWhileItsReceiverIsAway: it keeps memory, and is old when it is sent.
+func TestNoSnapshotIsKeptWhileItsReceiverIsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *field) {
+		ns := f.mesh("a", "b")
+		from := ns[0].Raft(id("a"))
+		defer from.Close()
+		transport.Pretend(from, raft.Leader, 2, id("b"))
+		f.net.Isolate("b")
+		time.Sleep(3 * time.Second)
+		closed := false
+		done := make(chan error, 1)
+		go func() {
+			done <- from.InstallSnapshot("", raft.ServerAddress(id("b")), &raft.InstallSnapshotRequest{Term: 2, Size: 1},
+				new(raft.InstallSnapshotResponse), opened{func() { closed = true }})
+		}()
+		time.Sleep(time.Minute)
+		if !closed || len(done) > 0 {
+			t.Errorf("closed %v, and ended %v, while b is away", closed, len(done) > 0)
+		}
+		f.net.HealAll()
+		if err := <-done; !errors.Is(err, transport.ErrNoLink) {
+			t.Errorf("when b is back: %v, want to be asked again", err)
+		}
+	})
+}
+
+type opened struct{ close func() }
+
+func (opened) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (o opened) Close() error           { o.close(); return nil }
 
 func TestAppendsWaitForALinkThatIsWanted(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *field) {
@@ -73,7 +105,7 @@ func TestAppendsWaitForALinkThatIsWanted(t *testing.T) {
 				t.Errorf("%s: it waits, or ended with %v", what, err)
 			}
 		}
-		lead := func(term uint64) { transport.Pretend(from, raft.Leader, term) }
+		lead := func(term uint64) { transport.Pretend(from, raft.Leader, term, id("b")) }
 
 		gives("not known who leads", send(2))
 		lead(2)
@@ -89,8 +121,13 @@ func TestAppendsWaitForALinkThatIsWanted(t *testing.T) {
 		time.Sleep(time.Second)
 		gives("nobody wants the link", newer)
 		ns[0].SetPeers([]string{"b"})
+		removed := send(3)
+		transport.Pretend(from, raft.Leader, 3, id("c"))
+		time.Sleep(time.Second)
+		gives("b is not in the group any more", removed)
+		lead(3)
 		deposed := send(3)
-		transport.Pretend(from, raft.Follower, 3)
+		transport.Pretend(from, raft.Follower, 3, id("b"))
 		f.net.HealAll()
 		f.until(func() bool { _, up := ns[0].Link("b"); return up }, "b is back")
 		gives("it does not lead any more", deposed)

@@ -219,7 +219,7 @@ func (t *RaftTransport) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, _
 // InstallSnapshot sends a snapshot on a connection of its own, see snapshot.go, once the
 // node is there.
 func (t *RaftTransport) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	if err := t.hold(target, args.Term); err != nil {
+	if err := t.holdSnapshot(target, args.Term, data); err != nil {
 		return err
 	}
 	return t.sendSnapshot(string(target), args, resp, data)

@@ -19,7 +19,6 @@ type life struct {
 	ops    []Op
 	begins beginning
 	from   time.Duration // beginsLost: when the loss had not yet been
-	open   uint64        // tokens that may have been taken at its first moment, and are not in ops
 }
 
 // mayKnow says whether a life may repeat answers of the one before.

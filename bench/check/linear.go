@@ -52,8 +52,8 @@ type linearPart struct {
 }
 
 // linearParts divides a history into lives. What is unknown may have happened in any
-// of them, and so may what a life repeats that may know of the one before. Where there
-// are several, an answer without a witness belongs to none, and nothing can be said.
+// of them, and so may what a life repeats that may know of the one before, unless it is
+// known where that was decided. Where there are several, an answer without a witness belongs to none, and nothing can be said.
 func linearParts(s *Setup, name string, l Limit, ops []Op) (parts []linearPart) {
 	var placed, open, nowhere []Op
 	for i := range ops {
@@ -73,10 +73,11 @@ func linearParts(s *Setup, name string, l Limit, ops []Op) (parts []linearPart) 
 	if len(nowhere) > 0 {
 		return nil
 	}
+	ids := idsOf(ops)
 	for i := range lives {
 		if lives[i].mayKnow(s) {
 			lives[i].ops = slices.DeleteFunc(lives[i].ops, func(o Op) bool {
-				if o.Witness.Repeated && o.charged() {
+				if o.Witness.Repeated && o.charged() && !ids[o.ID].decided {
 					open = append(open, o.untold())
 				}
 				return o.Witness.Repeated

@@ -33,7 +33,7 @@ func Replay(s *Setup, ops []Op) Verdict {
 		r := &replay{s: s, v: v, name: name, limit: l, hidden: hidden(s, name, ops, earlier)}
 		for i := range lives {
 			r.begins = &lives[i]
-			if r.taken += lives[i].open; !r.life(lives[i].ops) {
+			if !r.life(lives[i].ops) {
 				return
 			}
 		}
@@ -78,7 +78,7 @@ type change struct {
 
 // hidden collects what is not in the log of its life. A copy of an id that was answered
 // for its charge is no change of its own; what was repeated in a later life than that of
-// its charge is one.
+// its charge is one, which may be in either.
 func hidden(s *Setup, name string, ops, earlier []Op) (out []change) {
 	ids := idsOf(ops)
 	for i := range ops {

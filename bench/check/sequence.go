@@ -27,7 +27,7 @@ func sequence(s *Setup, ops []Op) (lives []life, earlier []Op) {
 		committed, peeks := parted(onceEach(lives[i].ops))
 		if lives[i].mayKnow(s) {
 			var before []Op
-			committed, before, lives[i].open = sinceFirst(committed)
+			committed, before = sinceFirst(committed)
 			earlier = append(earlier, before...)
 		}
 		lives[i].ops = merge(committed, peeks)
@@ -37,25 +37,22 @@ func sequence(s *Setup, ops []Op) (lives []life, earlier []Op) {
 
 // sinceFirst parts repetitions of what may have been charged before the first answer
 // that was decided here from the others. Those of its very moment may be of either side,
-// because a salvaged slot goes on where it was: open is what they cost.
-func sinceFirst(ops []Op) (kept, before []Op, open uint64) {
+// because a salvaged slot goes on where it was, and are before.
+func sinceFirst(ops []Op) (kept, before []Op) {
 	n := slices.IndexFunc(ops, func(o Op) bool { return !o.Witness.Repeated })
 	if n < 0 {
-		return nil, ops, 0
+		return nil, ops
 	}
 	begun := ops[n].Witness.SlotTime
 	for i := range ops {
 		o := &ops[i]
 		if !o.Witness.Repeated || o.Witness.SlotTime > begun {
 			kept = append(kept, *o)
-			continue
-		}
-		before = append(before, *o)
-		if o.Witness.SlotTime == begun && o.charged() {
-			open += o.Cost
+		} else {
+			before = append(before, *o)
 		}
 	}
-	return kept, before, open
+	return kept, before
 }
 
 // onceEach leaves out repetitions of what was answered itself, or repeated before.

@@ -75,7 +75,7 @@ func Open(cfg Config) (*Group, error) {
 	if err := g.openStorage(); err != nil {
 		return nil, err
 	}
-	g.storage.logs = &replaced{LogStore: g.storage.logs}
+	g.storage.logs = &replaced{LogStore: g.storage.logs, fatal: cfg.Fatal}
 	if cfg.Storing != nil {
 		g.storage.logs = guarded{g.storage.logs, cfg.Storing}
 	}

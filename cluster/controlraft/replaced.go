@@ -1,6 +1,7 @@
 package controlraft
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -18,8 +19,11 @@ import (
 type replaced struct {
 	raft.LogStore
 
-	mu   sync.Mutex // guards last
-	last uint64     // of the suffix to be replaced; 0: there is none
+	fatal func(error) // what raft takes for the configuration is not that of the log any more
+
+	mu         sync.Mutex // guards what follows
+	last       uint64     // of the suffix to be replaced; 0: there is none
+	configures bool       // there is a configuration in it, which raft has forgotten already
 }
 
 // replacer is a store that can replace its suffix in one transaction.
@@ -37,19 +41,39 @@ func (s *replaced) DeleteRange(first, last uint64) error {
 	if last < end {
 		return s.LogStore.DeleteRange(first, last)
 	}
+	configures := false
+	for i := first; i <= end; i++ {
+		var l raft.Log
+		if err := s.GetLog(i, &l); err != nil {
+			return err
+		}
+		configures = configures || l.Type == raft.LogConfiguration
+	}
 	s.mu.Lock()
-	s.last = end
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.last, s.configures = end, configures
 	return nil
 }
 
 func (s *replaced) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs writes entries, over the suffix that was to be deleted if there is one.
+// StoreLogs writes entries, over the suffix that was to be deleted if there is one. If raft
+// goes on behind it, since it could not be replaced and this node leads now, it stays; but
+// not if raft counts by another configuration than that in it: then nothing is stored, and
+// the process is to end.
 func (s *replaced) StoreLogs(logs []*raft.Log) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == 0 || len(logs) == 0 {
+		return s.LogStore.StoreLogs(logs)
+	}
+	if logs[0].Index > s.last {
+		if s.configures {
+			err := fmt.Errorf("control log: entries up to %d were to be replaced and could not be, a configuration among them", s.last)
+			s.fatal(err)
+			return err
+		}
+		s.last = 0
 		return s.LogStore.StoreLogs(logs)
 	}
 	if err := s.replace(logs); err != nil {

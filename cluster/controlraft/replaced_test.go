@@ -21,7 +21,8 @@ func TestSuffixIsReplacedOrStays(t *testing.T) {
 	for name, inner := range map[string]raft.LogStore{"on disk": bolt, "in memory": raft.NewInmemStore()} {
 		t.Run(name, func(t *testing.T) {
 			full := false
-			s := guarded{&replaced{LogStore: inner}, func() error {
+			ends := 0
+			s := guarded{&replaced{LogStore: inner, fatal: func(error) { ends++ }}, func() error {
 				if full {
 					return errors.New("no space left on device")
 				}
@@ -62,6 +63,22 @@ func TestSuffixIsReplacedOrStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			want(6)
+			// Then it leads before anybody replaces them.
+			full = true
+			if err := errors.Join(s.DeleteRange(6, 6), s.StoreLogs(entries(3, 6, 6))); err == nil {
+				t.Fatal("a full disk has stored entries")
+			}
+			full = false
+			if err := s.StoreLogs(entries(4, 7, 7)); err != nil || ends > 0 {
+				t.Errorf("what could not be replaced: %v, ended %d times", err, ends)
+			}
+			want(7)
+			if err := s.StoreLogs([]*raft.Log{{Index: 8, Term: 4, Type: raft.LogConfiguration}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(s.DeleteRange(8, 8), s.StoreLogs(entries(5, 9, 9))); err == nil || ends != 1 {
+				t.Errorf("behind a configuration that raft has forgotten: %v, ended %d times", err, ends)
+			}
 			if first, err := s.FirstIndex(); first != 3 || err != nil {
 				t.Errorf("the log begins at %d (%v), want 3", first, err)
 			}

@@ -134,8 +134,11 @@ func (r *Replica) dropLeadership(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, monitorEvery)
 	defer cancel()
 	_ = r.await(short, func() error {
-		if _, leading := r.lead.current(); leading {
-			rf.Apply(bucket.StampEntry(r.lead.clock.Load().now(), 0), r.timers.Enqueue) // is in the log when this returns
+		gen, _ := r.lead.current()
+		c := r.lead.clock.Load() // of this leadership, or one before that it has begun to serve anew
+		if r.servesNow() && r.lead.is(gen) {
+			// It is in the log when this returns; whether it commits is up to the next leader.
+			rf.Apply(bucket.StampEntry(c.now(), 0), r.timers.Enqueue)
 		}
 		return r.handTo(to)
 	})

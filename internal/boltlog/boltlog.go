@@ -171,14 +171,15 @@ func put(tx *bbolt.Tx, logs []*raft.Log) error {
 // would pass over the entry behind it.
 func cut(tx *bbolt.Tx, first, last uint64) error {
 	c := tx.Bucket(logBucket).Cursor()
-	from := keyOf(first)
-	for key, _ := c.Seek(from); key != nil; key, _ = c.Seek(from) {
-		if binary.BigEndian.Uint64(key) > last {
+	for key, _ := c.Seek(keyOf(first)); key != nil; key, _ = c.Seek(keyOf(first)) {
+		index := binary.BigEndian.Uint64(key)
+		if index > last {
 			break
 		}
 		if err := c.Delete(); err != nil {
 			return err
 		}
+		first = index + 1
 	}
 	return nil
 }

@@ -98,6 +98,9 @@ func (s *Store) keepAbove(index, term uint64) {
 	s.dropPrefix(index - 1)
 	s.floor = index
 	e := s.at(index)
+	if e.stamped && e.term == term {
+		s.outlive(e.anchor())
+	}
 	s.bytes -= len(e.data)
 	*e = entry{term: term, typ: raft.LogNoop, received: e.received}
 	if s.newest == index {
