@@ -23,8 +23,8 @@
 // Buckets are cells of 36 bytes in open-addressing segments without a pointer
 // (segment.go), several to a slot (slot.go), none so large that growing it is
 // felt. Results of requests with an id, entries of logs and permits are records of 96 bytes in pages (record.go,
-// pool.go), found by linear hashing (index.go) and dropped in order of age
-// (ids.go). A Dump (dump.go) is a frozen view of all that, written while the
+// pool.go), found by linear hashing (index.go), or few of a session by marks in its
+// record (session.go), and dropped in order of age (ids.go). A Dump (dump.go) is a frozen view of all that, written while the
 // table goes on; Restore takes it over whole or not at all.
 //
 // A slot moves from table to table through the logs of both (move.go, moving.go).

@@ -14,7 +14,7 @@ import (
 // Parts are raw blocks: the segments slot by slot, the pages of records, the
 // pages of the index. The header says how many and how large (see header.go).
 // A CRC is Castagnoli's, of the header or of one part.
-const dumpMagic = "rldump\x00\x02"
+const dumpMagic = "rldump\x00\x03"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

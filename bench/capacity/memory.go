@@ -40,11 +40,11 @@ func (x node) fitsMemory() bool { return x.memory().Resident <= x.s.Use*x.s.Memo
 
 // sweep is how long a pass of a group's sweep over its buckets takes, in seconds: so
 // much later than full a bucket may be dropped. Eight cells for each commit and one for
-// each take, three quarters of the cells in use (bucket/sweep.go); what is visited for
+// four takes, three quarters of the cells in use (bucket/sweep.go); what is visited for
 // new buckets comes on top.
 func (x node) sweep() float64 {
 	t := x.takes()
-	visited := math.Max(8*x.rounds(t)+t, 4096)
+	visited := math.Max(8*x.rounds(t)+t/4, 4096)
 	return x.buckets() / 0.75 / visited
 }
 
