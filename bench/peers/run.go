@@ -175,10 +175,11 @@ func newJob(system string, s System, keys int, tuning Tuning) Job {
 }
 
 // fill touches each key once, so that all later find their bucket. Every answer must be
-// an admission.
+// an admission, so no more are asked at a time than a group of ringlimit lets wait before
+// it knows how much it can decide.
 func fill(ctx context.Context, system string, s System, keys int, tuning Tuning) error {
 	j := newJob(system, s, keys, tuning)
-	j.Kind, j.Point, j.Requests = Fill, Point{Callers: 16, Batch: 500}, filling(keys)
+	j.Kind, j.Point, j.Requests = Fill, Point{Callers: 4, Batch: 500}, filling(keys)
 	j.Limit = time.Minute + time.Duration(keys)*time.Millisecond/5
 	out, err := driven(ctx, j)
 	if err != nil {
