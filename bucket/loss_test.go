@@ -154,7 +154,7 @@ func TestBirthMovesAlong(t *testing.T) {
 // no revision of the cluster. Taken for one it may be above all that follow, and tokens
 // that were given in one epoch are given again in the next.
 func TestFencingTokensOutliveTheReadingOfACopy(t *testing.T) {
-	permits := Rule{Policy: 1, Version: 1, Loss: LossSalvage, Limit: Limit{Algorithm: Concurrency, Amount: 100, Window: int64(sec)}}
+	permits := Rule{Policy: 1, Version: 1, Loss: LossSalvage, Limit: Limit{Algorithm: Concurrency, Amount: 100, Window: sec}}
 	g := newRig(t, 2)
 	last := uint64(0)
 	for epoch := range uint64(3) {

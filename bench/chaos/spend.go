@@ -116,23 +116,23 @@ func spend(ctx context.Context, f spenderFlags, w io.Writer) error {
 }
 
 // take asks once, with the client's own deadline.
-func (f *spenderFlags) take(lib library) told {
-	t := told{Call: f.now()}
-	d, err := lib.Decide(context.Background(), client.Request{Tenant: f.key.tenant, Plan: f.key.plan, Cost: spentAtOnce})
-	t.Return = f.now()
+func (s *spenderFlags) take(lib library) told {
+	t := told{Call: s.now()}
+	d, err := lib.Decide(context.Background(), client.Request{Tenant: s.key.tenant, Plan: s.key.plan, Cost: spentAtOnce})
+	t.Return = s.now()
 	if err != nil {
 		t.Code = check.Failed(check.Op{}, err).Code
 	} else if d.Degraded {
 		t.Code = "degraded" // which it must never be
 	}
 	t.Admitted, t.Leased = t.Code == "" && d.Allowed, d.Leased
-	s := lib.Stats()
-	t.Asked = s.Leases
-	t.Held = max(0, int64(s.UnitsGranted)-int64(s.Leased)*spentAtOnce-int64(s.UnitsReturned)-int64(s.UnitsExpired))
+	stats := lib.Stats()
+	t.Asked = stats.Leases
+	t.Held = max(0, int64(stats.UnitsGranted)-int64(stats.Leased)*spentAtOnce-int64(stats.UnitsReturned)-int64(stats.UnitsExpired))
 	return t
 }
 
-func (f *spenderFlags) now() time.Duration { return time.Duration(time.Now().UnixNano() - f.began) }
+func (s *spenderFlags) now() time.Duration { return time.Duration(time.Now().UnixNano() - s.began) }
 
 // lines writes one at a time, each in one piece.
 type lines struct {
