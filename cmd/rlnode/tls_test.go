@@ -190,6 +190,7 @@ func TestOnlyLoopbackIsServedWithoutCertificates(t *testing.T) {
 		{serve("--peer", "[::]:7601"), "--peer-tls-cert"},
 		{serve("--gossip", "node1:7602"), "--gossip-keys"},
 		{serve("--gossip", "node1:7602", "--grpc", "10.0.0.1:7600", "--insecure"), "/dev/null"},
+		{serve("--grpc", "10.0.0.1:7600", "--tls-cert", "x", "--tls-key", "y", "--peer-tls-cert", "x", "--peer-tls-key", "y", "--peer-tls-ca", "z"), "give --tls-client-ca beside"},
 		{serve("--tls-cert", "x"), "give both or none"},
 		{serve("--tls-cert", "x", "--tls-key", "y"), "--peer-tls-cert"},
 		{serve("--tls-client-ca", "x"), "--tls-client-ca"},
@@ -219,10 +220,11 @@ func TestPlanesAreSecuredOneByOne(t *testing.T) {
 		want string
 	}{
 		{cluster.TLS{}, "--grpc"},
-		{cluster.TLS{Cert: "c", Key: "k"}, "--peer"},
+		{cluster.TLS{Cert: "c", ClientCA: "a"}, "--peer"},
 		{cluster.TLS{PeerCert: "c"}, "--grpc"},
-		{cluster.TLS{Cert: "c", PeerCert: "c"}, "--gossip"},
-		{cluster.TLS{Cert: "c", PeerCert: "c", GossipKeys: "k"}, ""},
+		{cluster.TLS{Cert: "c", PeerCert: "c", GossipKeys: "k"}, "--grpc"}, // anybody could call
+		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c"}, "--gossip"},
+		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c", GossipKeys: "k"}, ""},
 	} {
 		err := exposed(&cluster.Config{Listen: all, TLS: c.tls}, false, log)
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+" ") {
