@@ -232,3 +232,35 @@ func TestPlanesAreSecuredOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatIsGivenAndEmptyIsNoFile: what was meant to be encrypted is not done plainly.
+func TestAFileThatIsGivenAndEmptyIsNoFile(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		flags string
+	}{
+		{[]string{"serve", "--name", "a", "--data-dir", "/dev/null/dir"}, "tls-cert tls-key tls-client-ca peer-tls-cert peer-tls-key peer-tls-ca gossip-keys"},
+		{[]string{"status", "--addr", "127.0.0.1:1"}, "ca-file client-cert client-key"},
+	} {
+		for _, name := range strings.Fields(c.flags) {
+			try := func(want string, more ...string) {
+				t.Helper()
+				if code, _, errs := command(t, append(c.args, more...)...); code != exitUsage || !strings.Contains(errs, want) || !strings.Contains(errs, "given and empty") {
+					t.Errorf("%s %q: code %d, %s", c.args[0], more, code, errs)
+				}
+			}
+			try("--"+name, "--"+name, "")
+			env := "RLNODE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			t.Setenv(env, "")
+			try(env)
+			if err := os.Unsetenv(env); err != nil { // Setenv puts back what was before
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "c.yaml")
+			if err := os.WriteFile(file, []byte(name+": \"\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			try("c.yaml:1:1: "+name, "--config", file)
+		}
+	}
+}
