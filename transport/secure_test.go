@@ -320,3 +320,26 @@ func TestSnapshotsAreCheckedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestALinkIsCheckedAgainOnceItStands, on either side: Recheck may have passed before.
+func TestALinkIsCheckedAgainOnceItStands(t *testing.T) {
+	for _, dials := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newSecureField(t)
+			a, b, as, bs := f.doubters()
+			if dials { // the handshake of the side that dials is its first check
+				as.left.Store(0)
+			} else {
+				bs.left.Store(1)
+			}
+			a.SetPeers([]string{"b"})
+			time.Sleep(100 * time.Millisecond)
+			if _, up := a.Link("b"); up || a.Process("b") != "" || b.Process("a") != "" {
+				t.Errorf("a doubts: %v; a link stands whose certificate is not believed", dials)
+			}
+			as.left.Store(1000)
+			bs.left.Store(1000)
+			f.until(func() bool { _, up := a.Link("b"); return up }, "link up")
+		})
+	}
+}
