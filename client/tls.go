@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	"github.com/ringlimit/ringlimit/internal/pemfile"
 )
 
 // TLS are the PEM files of secure connections to nodes. They are read at each new
@@ -66,16 +67,39 @@ func (t TLS) config() (*tls.Config, error) {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	if t.CA != "" {
-		data, err := os.ReadFile(t.CA)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = authorities(t.CA); err != nil {
 			return nil, fmt.Errorf("authorities: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("authorities: %s holds no certificate in PEM form", t.CA)
 		}
 	}
 	return c, nil
+}
+
+// authorities reads a file of certificates: all of them or none.
+func authorities(path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := pemfile.Blocks(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(blocks) == 0 {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", path)
+	}
+	pool := x509.NewCertPool()
+	for i, b := range blocks {
+		if b.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s: block %d is a %s: want certificates of authorities alone", path, i+1, b.Type)
+		}
+		ca, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: block %d: %w", path, i+1, err)
+		}
+		pool.AddCert(ca)
+	}
+	return pool, nil
 }
 
 // fileCredentials are credentials by files that may change.

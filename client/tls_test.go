@@ -175,9 +175,16 @@ func TestWithTLSNamesBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	ca := newSigner(t, dir, "ca")
 	ca.write("junk", []byte("nothing"))
+	whole := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw})
+	ca.write("cut", append(whole, whole[:100]...))
+	ca.write("bad", append(whole, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("no certificate")})...))
+	ca.write("mixed", append(whole, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")})...))
 	for _, files := range []TLS{
 		{CA: filepath.Join(dir, "none")},
 		{CA: filepath.Join(dir, "junk")},
+		{CA: filepath.Join(dir, "cut")},
+		{CA: filepath.Join(dir, "bad")},
+		{CA: filepath.Join(dir, "mixed")},
 		{Cert: filepath.Join(dir, "ca.crt")},
 		{Cert: filepath.Join(dir, "ca.crt"), Key: filepath.Join(dir, "junk")},
 	} {

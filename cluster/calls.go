@@ -47,6 +47,10 @@ func (n *Node) handleCall(ctx context.Context, from transport.From, method uint8
 	case methodJoin:
 		req := new(pb.JoinRequest)
 		return answer(ctx, n, body, req, func(ctx context.Context) (proto.Message, error) {
+			if n.secrets.peers != nil && (req.GetName() != from.Node || req.GetIncarnation() != from.Incarnation) {
+				return nil, fault.New(fault.Conflict, "%s, process %s, asks for %s, process %s: with certificates each node asks for itself",
+					from.Node, from.Incarnation, req.GetName(), req.GetIncarnation())
+			}
 			if req.GetName() != from.Node && !n.isMember(from.Node) {
 				return nil, fault.New(fault.NotReady, "%s asks for %s: only members pass on what others ask", from.Node, req.GetName())
 			}

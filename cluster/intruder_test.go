@@ -103,7 +103,7 @@ func strangersJoin(name string) *pb.JoinRequest {
 // its own to be let in anew.
 func (s *sim) tryPeer(from *simnet.Host, i *intruder) error {
 	cfg := transport.Config{
-		Name: "b", Incarnation: "intruder", Network: from, Addr: from.Name() + ":7601", Logger: simLogger(from.Name()),
+		Name: "b", Incarnation: "i", Network: from, Addr: from.Name() + ":7601", Logger: simLogger(from.Name()),
 		Resolve: func(node string) (string, bool) { return s.net.IP(node).String() + ":7601", true },
 	}
 	if i != nil {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ringlimit/ringlimit/api/fault"
+	pb "github.com/ringlimit/ringlimit/api/ringlimit/v1"
 	"github.com/ringlimit/ringlimit/client"
 	"github.com/ringlimit/ringlimit/internal/certs"
 	"github.com/ringlimit/ringlimit/transport"
@@ -264,20 +265,59 @@ func TestSecureClusterComesBackAsAWhole(t *testing.T) {
 	})
 }
 
-// TestANodeAsksForItselfAlone: who is no member yet may not let another one in.
+// TestANodeAsksForItselfAlone: whoever proves a name is let in under that name, as the
+// process that it is, and lets nobody else in, member or not.
 func TestANodeAsksForItselfAlone(t *testing.T) {
 	secureBubble(t, 1, func(t *testing.T, s *sim, _ *vault) {
 		s.boot()
-		body, err := proto.Marshal(strangersJoin("b"))
-		if err != nil {
-			t.Fatal(err)
+		a := s.nodes["a"]
+		for _, from := range []transport.From{{Node: "z", Incarnation: "i"}, a.asFrom(), {Node: "b", Incarnation: "another"}} {
+			err := a.tellJoin(t, from, strangersJoin("b"))
+			if _, known := a.control.State().Node("b"); known || !errors.Is(err, fault.Conflict) {
+				t.Errorf("%s lets b in: %v, %v", from, known, err)
+			}
 		}
-		_, err = s.nodes["a"].handleCall(t.Context(), transport.From{Node: "z", Incarnation: "i"}, methodJoin, body)
-		if _, known := s.nodes["a"].control.State().Node("b"); known || !errors.Is(err, fault.NotReady) {
-			t.Errorf("z lets b in: %v, %v", known, err)
-		}
-		if _, err = s.nodes["a"].Join(t.Context(), strangersJoin("b")); !errors.Is(err, fault.Conflict) {
+		if _, err := a.Join(t.Context(), strangersJoin("b")); !errors.Is(err, fault.Conflict) {
 			t.Errorf("by gRPC: %v", err)
 		}
+		err := a.tellJoin(t, transport.From{Node: "b", Incarnation: "i"}, strangersJoin("b"))
+		if _, known := a.control.State().Node("b"); !known {
+			t.Errorf("b is not let in: %v", err)
+		}
 	})
+}
+
+// TestMembersAlonePassOnAJoin, where nobody proves anything: who is no member yet may not
+// let another one in.
+func TestMembersAlonePassOnAJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(t, 1)
+		defer s.close()
+		s.boot()
+		a := s.nodes["a"]
+		err := a.tellJoin(t, transport.From{Node: "z", Incarnation: "i"}, strangersJoin("b"))
+		if _, known := a.control.State().Node("b"); known || !errors.Is(err, fault.NotReady) {
+			t.Errorf("z lets b in: %v, %v", known, err)
+		}
+		err = a.tellJoin(t, a.asFrom(), strangersJoin("b"))
+		if _, known := a.control.State().Node("b"); !known {
+			t.Errorf("a member cannot pass on what b asks: %v", err)
+		}
+	})
+}
+
+// asFrom is the node as others see who calls.
+func (n *Node) asFrom() transport.From {
+	return transport.From{Node: n.self.name, Incarnation: n.self.incarnation}
+}
+
+// tellJoin is a join that comes by a link.
+func (n *Node) tellJoin(t *testing.T, from transport.From, r *pb.JoinRequest) error {
+	t.Helper()
+	body, err := proto.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.handleCall(t.Context(), from, methodJoin, body)
+	return err
 }

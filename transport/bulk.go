@@ -15,7 +15,8 @@ import (
 
 // Calls that carry much have connections of their own, so that no ping and no entry
 // of a log waits behind them: hello and welcome, then calls and their answers, one
-// at a time on a connection.
+// at a time on a connection. Before each call both sides check again who the other is:
+// what the authorities are may have changed since the connection was made.
 
 const (
 	keepBulk = 4                // idle connections kept per node
@@ -93,7 +94,8 @@ func (b *bulks) close() {
 
 // CallBulk is Call for what is large and may wait: it goes over a connection of its
 // own. ctx should have a deadline, else it is 5 s. Where Call says Unavailable, the
-// connection could not be made, and nothing was sent.
+// connection could not be made, or the other side believes this one's certificate no
+// more: nothing was done.
 func (p *Peers) CallBulk(ctx context.Context, node string, method uint8, body []byte) ([]byte, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -104,6 +106,10 @@ func (p *Peers) CallBulk(ctx context.Context, node string, method uint8, body []
 		return p.handle(ctx, p.self(), method, append([]byte(nil), body...))
 	}
 	l := p.bulk.get(node)
+	if l != nil && p.vouched(l.nc, node) != "" { // the authorities have changed
+		l.nc.Close()
+		l = nil
+	}
 	if l == nil {
 		var err error
 		if l, err = p.dialLane(ctx, node, forBulk); err != nil {
@@ -145,6 +151,8 @@ func (l *lane) call(ctx context.Context, node string, method uint8, body []byte)
 		return nil, false, fault.New(fault.OutcomeUnknown, "node %s: %v", node, err)
 	case f.kind == kindAnswer:
 		return append([]byte(nil), f.body...), true, nil
+	case f.kind == kindRefused:
+		return nil, false, fault.New(fault.Unavailable, "node %s: %v: %s", node, errRefused, f.body)
 	case f.kind == kindFault:
 		var e pb.Error
 		if err := proto.Unmarshal(f.body, &e); err != nil {
@@ -175,6 +183,11 @@ func (p *Peers) serveBulk(ctx context.Context, h hello, nc *socket) {
 		d := decoder{b: f.body}
 		method, left := d.byte(), d.uint()
 		if err != nil || f.kind != kindCall || d.bad {
+			return
+		}
+		if refusal := p.vouched(nc, h.from.Node); refusal != "" {
+			p.complain(h, nc, refusal)
+			_ = l.send(kindRefused, true, func(b []byte) []byte { return append(b, refusal...) })
 			return
 		}
 		if l.answer(ctx, p, h.from, method, time.Duration(min(left, uint64(time.Hour/time.Microsecond)))*time.Microsecond, d.b) != nil {

@@ -160,6 +160,9 @@ func (l *link) dial(ctx context.Context) error {
 		nc.Close()
 		return err
 	}
+	if refusal := l.p.doubted(c); refusal != "" {
+		return fmt.Errorf("%w: %s", errRefused, refusal)
+	}
 	if !l.p.spawn(func(context.Context) { c.serve() }) {
 		c.end(net.ErrClosed)
 	}
@@ -219,6 +222,10 @@ func (p *Peers) accepted(h hello, nc *socket) (refusal string) {
 	l.mu.Unlock()
 	if old != nil {
 		old.end(errors.New("replaced by a newer connection"))
+	}
+	if refusal = p.doubted(c); refusal != "" {
+		p.complain(h, nc, refusal)
+		return refusal
 	}
 	c.serve()
 	return ""

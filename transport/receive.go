@@ -25,7 +25,7 @@ func (p *Peers) receiveSnapshot(h hello, nc *socket) {
 		return
 	}
 	defer t.receiving.Store(false)
-	in := &chunks{l: l, left: args.Size}
+	in := &chunks{l: l, left: args.Size, doubt: func() string { return p.vouched(nc, h.from.Node) }}
 	answer := make(chan raft.RPCResponse, 1)
 	var r raft.RPCResponse
 	select {
@@ -52,6 +52,9 @@ func (l *lane) request(p *Peers, node string) (*RaftTransport, *raft.InstallSnap
 	f, err := l.next()
 	if err != nil {
 		return nil, nil, err
+	}
+	if refusal := p.vouched(l.nc, node); refusal != "" {
+		return nil, nil, errors.New(refusal)
 	}
 	d := decoder{b: f.body}
 	from, to, number := d.name(), d.name(), d.uint()
@@ -100,14 +103,16 @@ func (l *lane) restoring(t *RaftTransport, answer <-chan raft.RPCResponse) raft.
 }
 
 // chunks is the data of a snapshot as it arrives. It returns io.EOF only after
-// all bytes and the matching check sum; any error is final. Raft reads it in its
-// main loop, so a sender that stalls is given up soon.
+// all bytes and the matching check sum, if the sender still is who it said; any error
+// is final. Raft reads it in its main loop, so a sender that stalls is given up soon.
 type chunks struct {
 	l    *lane
 	left int64
 	buf  bytes.Reader // the rest of the chunk read last
 	all  uint32       // CRC so far
 	err  error
+
+	doubt func() string // why the sender is not believed any more; "": it is
 }
 
 func (c *chunks) Read(b []byte) (int, error) {
@@ -135,6 +140,9 @@ func (c *chunks) fetch() error {
 	sum, data := binary.LittleEndian.Uint32(f.body), f.body[4:]
 	switch {
 	case f.kind == kindEnd && len(data) == 0 && c.left == 0 && sum == c.all:
+		if refusal := c.doubt(); refusal != "" {
+			return errors.New(refusal)
+		}
 		return io.EOF
 	case f.kind != kindChunk || int64(len(data)) > c.left || crc32.Checksum(data, castagnoli) != sum:
 		return errors.New("snapshot damaged on the way")

@@ -81,6 +81,16 @@ func (p *Peers) vouched(nc *socket, node string) string {
 	return ""
 }
 
+// doubted ends a connection that has just been installed if its certificate is not
+// believed any more, and says why: the authorities may have changed between the handshake
+// and now, and Recheck have passed before the link had it. No lock may be held.
+func (p *Peers) doubted(c *conn) (refusal string) {
+	if refusal = p.vouched(c.nc, c.l.node); refusal != "" {
+		c.end(fmt.Errorf("%w: %s", errRefused, refusal))
+	}
+	return refusal
+}
+
 // recheckPause is between two links that Recheck ends: a leader that lost several
 // followers at once would be voted out.
 const recheckPause = time.Second

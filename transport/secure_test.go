@@ -2,15 +2,23 @@ package transport_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/ringlimit/ringlimit/api/fault"
 	"github.com/ringlimit/ringlimit/internal/certs"
 	"github.com/ringlimit/ringlimit/transport"
 )
@@ -210,4 +218,128 @@ func TestLinksEndWithTheirAuthority(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// doubter believes a number of times who the others are, and then nobody, as when
+// authorities have changed meanwhile.
+type doubter struct {
+	transport.Secure
+	left  atomic.Int64 // checks that go well
+	dials atomic.Int64
+}
+
+func (d *doubter) Client(node string) *tls.Config {
+	d.dials.Add(1)
+	return d.Secure.Client(node)
+}
+
+func (d *doubter) Check(state tls.ConnectionState, node string) error {
+	if d.left.Add(-1) < 0 {
+		return errors.New("not believed any more")
+	}
+	return d.Secure.Check(state, node)
+}
+
+// doubters starts nodes a and b that believe each other for long.
+func (f *secureField) doubters() (a, b *peer, as, bs *doubter) {
+	f.t.Helper()
+	as, bs = &doubter{Secure: f.certified("a", f.ca, f.ca)}, &doubter{Secure: f.certified("b", f.ca, f.ca)}
+	as.left.Store(1000)
+	bs.left.Store(1000)
+	return f.start("a", with(as)), f.start("b", with(bs)), as, bs
+}
+
+// TestBulkConnectionsAreCheckedAtEachCall, by the side that serves them and by the one
+// that has kept them.
+func TestBulkConnectionsAreCheckedAtEachCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newSecureField(t)
+		a, b, as, bs := f.doubters()
+		call := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := a.CallBulk(ctx, "b", 1, []byte("x"))
+			synctest.Wait()
+			return err
+		}
+		for range 2 {
+			if err := call(); err != nil || as.dials.Load() != 1 {
+				t.Fatalf("%v, after %d dials", err, as.dials.Load())
+			}
+		}
+		bs.left.Store(0)
+		want(t, call(), fault.Unavailable)
+		idle, _ := a.Bulks()
+		if _, served := b.Bulks(); idle != 0 || served != 0 {
+			t.Errorf("%d connections are kept and %d served by a certificate that is not believed", idle, served)
+		}
+		bs.left.Store(1000)
+		if err := call(); err != nil || as.dials.Load() != 2 {
+			t.Fatalf("%v, after %d dials", err, as.dials.Load())
+		}
+		as.left.Store(0) // from here a's kept connection is not believed, and one made anew is
+		if err := call(); err != nil || as.dials.Load() != 3 {
+			t.Errorf("%v, after %d dials", err, as.dials.Load())
+		}
+		if _, served := b.Bulks(); served != 1 {
+			t.Errorf("%d connections are served, of which a believes one", served)
+		}
+	})
+}
+
+// TestSnapshotsAreCheckedAgain, when they begin and before raft takes one for whole.
+func TestSnapshotsAreCheckedAgain(t *testing.T) {
+	for checks, took := range map[int64]bool{1: false, 2: false, 3: true} { // the first is that of the hello
+		synctest.Test(t, func(t *testing.T) {
+			f := newSecureField(t)
+			a, b, _, bs := f.doubters()
+			a.SetPeers([]string{"b"})
+			f.until(func() bool { _, up := a.Link("b"); return up }, "link up")
+			from, to := a.Raft(id("a")), b.Raft(id("b"))
+			defer from.Close()
+			bs.left.Store(checks)
+			var wait sync.WaitGroup
+			ended := make(chan struct{})
+			wait.Go(func() {
+				select {
+				case rpc := <-to.Consumer():
+					_, err := io.ReadAll(rpc.Reader)
+					rpc.Respond(new(raft.InstallSnapshotResponse), err)
+				case <-ended:
+				}
+			})
+			err := from.InstallSnapshot("", raft.ServerAddress(id("b")), &raft.InstallSnapshotRequest{
+				Term: 1, SnapshotVersion: 1, Size: 5, Configuration: raft.EncodeConfiguration(configuration("x")),
+			}, new(raft.InstallSnapshotResponse), strings.NewReader("state"))
+			if (err == nil) != took || err != nil && !strings.Contains(err.Error(), "not believed any more") {
+				t.Errorf("believed %d times: %v", checks, err)
+			}
+			close(ended)
+			wait.Wait()
+			to.Close()
+		})
+	}
+}
+
+// TestALinkIsCheckedAgainOnceItStands, on either side: Recheck may have passed before.
+func TestALinkIsCheckedAgainOnceItStands(t *testing.T) {
+	for _, dials := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newSecureField(t)
+			a, b, as, bs := f.doubters()
+			if dials { // the handshake of the side that dials is its first check
+				as.left.Store(0)
+			} else {
+				bs.left.Store(1)
+			}
+			a.SetPeers([]string{"b"})
+			time.Sleep(100 * time.Millisecond)
+			if _, up := a.Link("b"); up || a.Process("b") != "" || b.Process("a") != "" {
+				t.Errorf("a doubts: %v; a link stands whose certificate is not believed", dials)
+			}
+			as.left.Store(1000)
+			bs.left.Store(1000)
+			f.until(func() bool { _, up := a.Link("b"); return up }, "link up")
+		})
+	}
 }

@@ -17,10 +17,15 @@ type plane struct {
 }
 
 func planes(c *cluster.Config) []plane {
-	const forCallers = "--tls-cert, --tls-key and --tls-client-ca"
+	const mayCall = "decide, change policies and take backups"
+	proven := c.TLS.Cert != "" && c.TLS.ClientCA != ""
+	forCallers := "--tls-cert, --tls-key and --tls-client-ca"
+	if c.TLS.Cert != "" {
+		forCallers = "--tls-client-ca beside --tls-cert, without which callers need no certificate"
+	}
 	return []plane{
-		{"--grpc", c.Listen.GRPC, c.TLS.Cert != "", "decide and change policies", forCallers},
-		{"--http", c.Listen.HTTP, c.TLS.Cert != "", "decide and change policies", forCallers},
+		{"--grpc", c.Listen.GRPC, proven, mayCall, forCallers},
+		{"--http", c.Listen.HTTP, proven, mayCall, forCallers},
 		{"--peer", c.Listen.Peer, c.TLS.PeerCert != "", "pass for a node", "--peer-tls-cert, --peer-tls-key and --peer-tls-ca"},
 		{"--gossip", c.Listen.Gossip, c.TLS.GossipKeys != "", "tell the node who is alive", "--gossip-keys"},
 	}
@@ -42,9 +47,6 @@ func exposed(c *cluster.Config, insecure bool, log *slog.Logger) error {
 	}
 	if open != nil {
 		log.Warn("INSECURE: whoever reaches these addresses is trusted with everything, as --insecure says", "open", strings.Join(open, ", "))
-	}
-	if c.TLS.Cert != "" && c.TLS.ClientCA == "" {
-		log.Warn("callers are encrypted and need no certificate: whoever reaches --grpc or --http may decide and change policies; give --tls-client-ca")
 	}
 	return nil
 }

@@ -30,9 +30,9 @@ type nodes struct {
 func addrFlag(cmd *cobra.Command, n *nodes) {
 	f := cmd.Flags()
 	f.StringSliceVar(&n.addrs, "addr", []string{"127.0.0.1:7600"}, "gRPC addresses of any nodes, `HOST:PORT,...`")
-	f.StringVar(&n.files.CA, "ca-file", "", "connect by TLS to nodes whose certificates come from the authorities of `FILE`")
-	f.StringVar(&n.files.Cert, "client-cert", "", "certificate `FILE` to show to nodes")
-	f.StringVar(&n.files.Key, "client-key", "", "key `FILE` of --client-cert")
+	proofFlag(f, &n.files.CA, "ca-file", "connect by TLS to nodes whose certificates come from the authorities of `FILE`")
+	proofFlag(f, &n.files.Cert, "client-cert", "certificate `FILE` to show to nodes")
+	proofFlag(f, &n.files.Key, "client-key", "key `FILE` of --client-cert")
 	f.StringVar(&n.files.ServerName, "tls-server-name", "", "`NAME` that nodes' certificates must be for, if not the host of --addr")
 	f.BoolVar(&n.tls, "tls", false, "connect by TLS, by the system's authorities unless --ca-file is given")
 }

@@ -94,14 +94,14 @@ func serveCommand() *cobra.Command {
 
 // secureFlags are the files that a node proves itself by.
 func secureFlags(f *pflag.FlagSet, t *cluster.TLS) {
-	f.StringVar(&t.Cert, "tls-cert", "", "certificate `FILE` (PEM) shown to callers on --grpc and --http")
-	f.StringVar(&t.Key, "tls-key", "", "key `FILE` of --tls-cert")
-	f.StringVar(&t.ClientCA, "tls-client-ca", "", "authorities `FILE` that callers' certificates must come from; without it callers need none")
-	f.StringVar(&t.PeerCert, "peer-tls-cert", "", "certificate `FILE` shown to other nodes; its URI is spiffe://DOMAIN/node/NAME, NAME as of --name")
-	f.StringVar(&t.PeerKey, "peer-tls-key", "", "key `FILE` of --peer-tls-cert")
-	f.StringVar(&t.PeerCA, "peer-tls-ca", "", "authorities `FILE` that nodes' certificates must come from")
+	proofFlag(f, &t.Cert, "tls-cert", "certificate `FILE` (PEM) shown to callers on --grpc and --http")
+	proofFlag(f, &t.Key, "tls-key", "key `FILE` of --tls-cert")
+	proofFlag(f, &t.ClientCA, "tls-client-ca", "authorities `FILE` that callers' certificates must come from; without it callers need none")
+	proofFlag(f, &t.PeerCert, "peer-tls-cert", "certificate `FILE` shown to other nodes; its URI is spiffe://DOMAIN/node/NAME, NAME as of --name")
+	proofFlag(f, &t.PeerKey, "peer-tls-key", "key `FILE` of --peer-tls-cert")
+	proofFlag(f, &t.PeerCA, "peer-tls-ca", "authorities `FILE` that nodes' certificates must come from")
 	f.StringVar(&t.TrustDomain, "trust-domain", "ringlimit", "`DOMAIN` of the nodes' URIs")
-	f.StringVar(&t.GossipKeys, "gossip-keys", "", "`FILE` of gossip keys, one in base64 a line: the first encrypts, each decrypts")
+	proofFlag(f, &t.GossipKeys, "gossip-keys", "`FILE` of gossip keys, one in base64 a line: the first encrypts, each decrypts")
 }
 
 // serve runs a node until a signal ends it.

@@ -190,6 +190,7 @@ func TestOnlyLoopbackIsServedWithoutCertificates(t *testing.T) {
 		{serve("--peer", "[::]:7601"), "--peer-tls-cert"},
 		{serve("--gossip", "node1:7602"), "--gossip-keys"},
 		{serve("--gossip", "node1:7602", "--grpc", "10.0.0.1:7600", "--insecure"), "/dev/null"},
+		{serve("--grpc", "10.0.0.1:7600", "--tls-cert", "x", "--tls-key", "y", "--peer-tls-cert", "x", "--peer-tls-key", "y", "--peer-tls-ca", "z"), "give --tls-client-ca beside"},
 		{serve("--tls-cert", "x"), "give both or none"},
 		{serve("--tls-cert", "x", "--tls-key", "y"), "--peer-tls-cert"},
 		{serve("--tls-client-ca", "x"), "--tls-client-ca"},
@@ -219,14 +220,47 @@ func TestPlanesAreSecuredOneByOne(t *testing.T) {
 		want string
 	}{
 		{cluster.TLS{}, "--grpc"},
-		{cluster.TLS{Cert: "c", Key: "k"}, "--peer"},
+		{cluster.TLS{Cert: "c", ClientCA: "a"}, "--peer"},
 		{cluster.TLS{PeerCert: "c"}, "--grpc"},
-		{cluster.TLS{Cert: "c", PeerCert: "c"}, "--gossip"},
-		{cluster.TLS{Cert: "c", PeerCert: "c", GossipKeys: "k"}, ""},
+		{cluster.TLS{Cert: "c", PeerCert: "c", GossipKeys: "k"}, "--grpc"}, // anybody could call
+		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c"}, "--gossip"},
+		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c", GossipKeys: "k"}, ""},
 	} {
 		err := exposed(&cluster.Config{Listen: all, TLS: c.tls}, false, log)
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+" ") {
 			t.Errorf("%+v: %v", c.tls, err)
+		}
+	}
+}
+
+// TestAFileThatIsGivenAndEmptyIsNoFile: what was meant to be encrypted is not done plainly.
+func TestAFileThatIsGivenAndEmptyIsNoFile(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		flags string
+	}{
+		{[]string{"serve", "--name", "a", "--data-dir", "/dev/null/dir"}, "tls-cert tls-key tls-client-ca peer-tls-cert peer-tls-key peer-tls-ca gossip-keys"},
+		{[]string{"status", "--addr", "127.0.0.1:1"}, "ca-file client-cert client-key"},
+	} {
+		for _, name := range strings.Fields(c.flags) {
+			try := func(want string, more ...string) {
+				t.Helper()
+				if code, _, errs := command(t, append(c.args, more...)...); code != exitUsage || !strings.Contains(errs, want) || !strings.Contains(errs, "given and empty") {
+					t.Errorf("%s %q: code %d, %s", c.args[0], more, code, errs)
+				}
+			}
+			try("--"+name, "--"+name, "")
+			env := "RLNODE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			t.Setenv(env, "")
+			try(env)
+			if err := os.Unsetenv(env); err != nil { // Setenv puts back what was before
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "c.yaml")
+			if err := os.WriteFile(file, []byte(name+": \"\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			try("c.yaml:1:1: "+name, "--config", file)
 		}
 	}
 }

@@ -34,6 +34,7 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "internal/certs",
+		May: []string{"internal/pemfile"},
 		Why: "what proves who somebody is must be readable by itself, in one sitting; links, listeners and gossip are handed what they need of it",
 	},
 	{
@@ -81,8 +82,12 @@ var Directions = []Direction{
 		Why: "the node is where all parts meet; nothing but the binary and the benches may stand above it",
 	},
 	{
+		Of:  "internal/pemfile",
+		Why: "what makes a file of authorities whole must be one thing to nodes and to clients, and clients link nothing of a node: so it lies beneath both",
+	},
+	{
 		Of:  "client",
-		May: []string{"api", "policy", "bucket"},
+		May: []string{"api", "policy", "bucket", "internal/pemfile"},
 		Why: "an application that links the client must not link raft, gossip or the node; the policies it has, because a client that decides without the cluster must match as a node does",
 	},
 	{

@@ -57,7 +57,8 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s.files = &watched{
 		what: "certificates of " + cfg.Plane, paths: []string{cfg.Cert, cfg.Key, cfg.CA},
-		take: s.take, log: cmp.Or(cfg.Logger, slog.Default()),
+		take: s.take, tell: func() []any { return []any{"authorities", len(s.cur.Load().authorities)} },
+		log: cmp.Or(cfg.Logger, slog.Default()),
 	}
 	if err := s.files.open(); err != nil {
 		return nil, err

@@ -243,6 +243,7 @@ func TestBadFilesAreRefusedAtTheStart(t *testing.T) {
 		"a leaf as authority":   {Files{good.Cert, good.Key, good.Cert}, "not one of an authority"},
 		"a key as authority":    {Files{good.Cert, good.Key, good.Key}, "PRIVATE KEY"},
 		"expired":               {old, "expired"},
+		"a chain cut off":       {Files{l.write("cut.crt", a.Cert, ca.Pair().Cert[:100]), good.Key, good.CA}, "cut.crt: block 2, which begins in line 1"},
 		"another node's":        {l.files("b", b, ca), "/node/a"},
 		"another authority":     {l.files("x", a, l.authority("x")), "other nodes would refuse it"},
 		"for nobody to connect": {l.files("y", l.issue(ca, Leaf{URI: NodeID(DefaultDomain, "a"), Server: true}), ca), "other nodes would refuse it"},
@@ -313,8 +314,13 @@ func TestFilesAreReadAgain(t *testing.T) {
 		l.write("a-ca.crt", ca.Pair().Cert, other.Pair().Cert)
 		time.Sleep(2 * lookEvery)
 		synctest.Wait()
-		if len(s.cur.Load().authorities) != 2 || s.Refused() != 3 {
-			t.Error("two authorities are not in use")
+		if len(s.cur.Load().authorities) != 2 || s.Refused() != 3 || !strings.Contains(log.String(), "authorities=2") {
+			t.Errorf("two authorities are not in use: log %s", log.String())
+		}
+		l.write("a-ca.crt", ca.Pair().Cert, other.Pair().Cert[:len(other.Pair().Cert)-10]) // as when the disk is full
+		time.Sleep(5 * lookEvery)
+		if len(s.cur.Load().authorities) != 2 || s.Refused() != 4 || !strings.Contains(log.String(), "block 2") {
+			t.Errorf("a file that is cut off was taken over: log %s", log.String())
 		}
 		cancel()
 		if err := <-done; err != context.Canceled {

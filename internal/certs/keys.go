@@ -31,6 +31,7 @@ func OpenKeys(path string, log *slog.Logger) (*Keys, error) {
 	k.files = &watched{
 		what: "keys of gossip", paths: []string{path}, log: cmp.Or(log, slog.Default()),
 		take: func(contents [][]byte) error { return k.take(path, contents[0]) },
+		tell: func() []any { return []any{"keys", len(k.List())} },
 	}
 	if err := k.files.open(); err != nil {
 		return nil, err

@@ -3,10 +3,11 @@ package certs
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ringlimit/ringlimit/internal/pemfile"
 )
 
 // material is what the files of a Store held at one time. It never changes.
@@ -20,6 +21,9 @@ func (m *material) leaf() *x509.Certificate { return m.cert.Leaf }
 
 // parse reads certificate, key and authorities. Errors name the file.
 func parse(f Files, contents [][]byte) (*material, error) {
+	if _, err := pemfile.Blocks(contents[0]); err != nil { // else a chain would be shown in part
+		return nil, fmt.Errorf("%s: %w", f.Cert, err)
+	}
 	cert, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
 		return nil, fmt.Errorf("%s with the key %s: %w", f.Cert, f.Key, err)
@@ -42,18 +46,18 @@ func parse(f Files, contents [][]byte) (*material, error) {
 // parseAuthorities reads a file of one or more certificates, each of an authority: a
 // certificate that may sign none would be believed for itself, whatever else it is for.
 func parseAuthorities(data []byte) ([]*x509.Certificate, error) {
+	blocks, err := pemfile.Blocks(data)
+	if err != nil {
+		return nil, err
+	}
 	var all []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			break
-		}
+	for i, block := range blocks {
 		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("holds a %s: want certificates of authorities alone", block.Type)
 		}
 		ca, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("block %d: %w", i+1, err)
 		}
 		if !ca.IsCA {
 			return nil, fmt.Errorf("the certificate of %q is not one of an authority", ca.Subject.CommonName)

@@ -20,6 +20,7 @@ type watched struct {
 	what  string   // for the log
 	paths []string // an empty one is left out: its contents are nil
 	take  func(contents [][]byte) error
+	tell  func() []any // for the log: how much of what is in use now
 	log   *slog.Logger
 
 	used    [sha256.Size]byte // digest of what is in use
@@ -84,7 +85,7 @@ func (w *watched) look() {
 	}
 	if err == nil {
 		w.used, w.looks = sum, 0
-		w.log.Info("files changed and are in use", "what", w.what)
+		w.log.Info("files changed and are in use", append([]any{"what", w.what}, w.tell()...)...)
 		return
 	}
 	if sum != w.bad {
