@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringlimit/ringlimit/internal/quiet"
 )
 
 const (
@@ -45,7 +47,7 @@ type Peers struct {
 	sending  map[string]bool   // replicas that are being sent a snapshot
 	refused  map[string]string // node → the refusal logged last
 
-	quiet       quiet // log lines that others bring about
+	quiet       quiet.Lines // log lines that others bring about
 	bulk        bulks
 	bulksServed atomic.Int64 // connections that serveBulk serves
 }

@@ -7,8 +7,11 @@ import (
 	"log"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/ringlimit/ringlimit/internal/quiet"
 )
 
 // delegate answers memberlist's questions about this node. There are no user
@@ -69,11 +72,15 @@ func (a guard) check(n *memberlist.Node) error {
 }
 
 // logger turns memberlist's "[LEVEL] memberlist: text" lines into slog records.
-func logger(l *slog.Logger) *log.Logger { return log.New(lines{l}, "", 0) }
+func logger(l *slog.Logger) *log.Logger { return log.New(&lines{l: l, began: time.Now()}, "", 0) }
 
-type lines struct{ l *slog.Logger }
+type lines struct {
+	l     *slog.Logger
+	began time.Time
+	quiet quiet.Lines // those that strangers may bring about
+}
 
-func (w lines) Write(p []byte) (int, error) {
+func (w *lines) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	level := slog.LevelDebug
 	switch {
@@ -85,6 +92,18 @@ func (w lines) Write(p []byte) (int, error) {
 	if _, rest, ok := strings.Cut(text, "] "); ok {
 		text = rest
 	}
-	w.l.Log(context.Background(), level, text) // memberlist gives no context
+	var more []any
+	// So ends each line about what has come from an address, such as a packet that cannot
+	// be decrypted: whoever sends decides how many there are.
+	if level > slog.LevelDebug && strings.Contains(text, " from=") {
+		dropped, ok := w.quiet.Allow(int64(time.Since(w.began)))
+		if !ok {
+			return len(p), nil
+		}
+		if dropped > 0 {
+			more = []any{"left_out", dropped}
+		}
+	}
+	w.l.Log(context.Background(), level, text, more...) // memberlist gives no context
 	return len(p), nil
 }

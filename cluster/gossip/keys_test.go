@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -94,5 +95,42 @@ func TestOnlyWhoHasTheKeyIsHeard(t *testing.T) {
 		cancel()
 		wg.Wait()
 		time.Sleep(30 * time.Second) // memberlist's probes under way end by their own timers
+	})
+}
+
+// TestStrangersFillNoLog: packets without the key are told of, and not each of them.
+func TestStrangersFillNoLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		var log bytes.Buffer // slog writes one line at a time; read when nobody writes
+		cfg := config(net, t, "a", Meta{Cluster: "c1"})
+		cfg.Keys, cfg.Logger = [][]byte{key(1)}, slog.New(slog.NewTextHandler(&log, nil))
+		g, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = g.Run(ctx) })
+		x, err := net.Host("x").Gossip(7602)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			for range 100 {
+				if _, err := x.WriteTo(bytes.Repeat([]byte{7}, 200), net.IP("a").String()+":7602"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "Decrypt packet failed"); n < 8 || n > 8+5 || !strings.Contains(log.String(), "left_out=") {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+		cancel()
+		wg.Wait()
+		_ = x.Shutdown()
+		time.Sleep(30 * time.Second)
 	})
 }

@@ -39,7 +39,7 @@ func devCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
 			context.AfterFunc(ctx, stop)
-			return dev(ctx, cmd.OutOrStdout(), o)
+			return dev(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -54,7 +54,7 @@ func devCommand() *cobra.Command {
 }
 
 // dev runs the nodes until ctx ends.
-func dev(ctx context.Context, out io.Writer, o devOptions) error {
+func dev(ctx context.Context, out, stderr io.Writer, o devOptions) error {
 	if o.nodes < 1 || o.nodes > 32 {
 		return usageError{fmt.Errorf("--nodes %d: want 1 … 32", o.nodes)}
 	}
@@ -73,7 +73,7 @@ func dev(ctx context.Context, out io.Writer, o devOptions) error {
 		if err != nil {
 			return usageError{err}
 		}
-		if err := exposedDev(&cfg, o.insecure, log); err != nil {
+		if err := exposedDev(&cfg, o.insecure, stderr); err != nil {
 			return err
 		}
 		cfg.Policies, cfg.Logger, cfg.Version = policies, log, version()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -32,8 +33,9 @@ func planes(c *cluster.Config) []plane {
 }
 
 // exposed refuses listeners that other machines can reach and nothing protects, unless
-// insecure says that this is meant; then it warns.
-func exposed(c *cluster.Config, insecure bool, log *slog.Logger) error {
+// insecure says that this is meant; then it warns on stderr as the log does, whatever
+// --log-level says.
+func exposed(c *cluster.Config, insecure bool, stderr io.Writer) error {
 	var open []string
 	for _, p := range planes(c) {
 		if p.addr == "" || p.secured || isLoopback(p.addr) {
@@ -46,20 +48,21 @@ func exposed(c *cluster.Config, insecure bool, log *slog.Logger) error {
 		open = append(open, p.flag+" "+p.addr)
 	}
 	if open != nil {
-		log.Warn("INSECURE: whoever reaches these addresses is trusted with everything, as --insecure says", "open", strings.Join(open, ", "))
+		slog.New(slog.NewTextHandler(stderr, nil)).Warn(
+			"INSECURE: whoever reaches these addresses is trusted with everything, as --insecure says", "open", strings.Join(open, ", "))
 	}
 	return nil
 }
 
 // exposedDev is exposed for rlnode dev, which has no certificates.
-func exposedDev(c *cluster.Config, insecure bool, log *slog.Logger) error {
+func exposedDev(c *cluster.Config, insecure bool, stderr io.Writer) error {
 	for _, p := range planes(c) {
 		if !insecure && !isLoopback(p.addr) {
 			return usageError{fmt.Errorf("%s %s is open to other machines: whoever reaches it could %s; give an address of 127.0.0.1, "+
 				"or --insecure if the network is trusted, or use rlnode serve with certificates", p.flag, p.addr, p.who)}
 		}
 	}
-	return exposed(c, insecure, log)
+	return exposed(c, insecure, stderr)
 }
 
 // isLoopback says whether nobody but this machine reaches an address. A host name may

@@ -47,7 +47,7 @@ func serveCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return usageError{err}
 			}
-			if err := exposed(&cfg, insecure, log); err != nil {
+			if err := exposed(&cfg, insecure, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			if policies != "" && cfg.Restore != "" {

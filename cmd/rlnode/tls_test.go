@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,7 +190,7 @@ func TestOnlyLoopbackIsServedWithoutCertificates(t *testing.T) {
 		{serve("--http", "0.0.0.0:7700"), "--http 0.0.0.0:7700"},
 		{serve("--peer", "[::]:7601"), "--peer-tls-cert"},
 		{serve("--gossip", "node1:7602"), "--gossip-keys"},
-		{serve("--gossip", "node1:7602", "--grpc", "10.0.0.1:7600", "--insecure"), "/dev/null"},
+		{serve("--gossip", "node1:7602", "--grpc", "10.0.0.1:7600", "--insecure", "--log-level", "error"), "/dev/null"},
 		{serve("--grpc", "10.0.0.1:7600", "--tls-cert", "x", "--tls-key", "y", "--peer-tls-cert", "x", "--peer-tls-key", "y", "--peer-tls-ca", "z"), "give --tls-client-ca beside"},
 		{serve("--tls-cert", "x"), "give both or none"},
 		{serve("--tls-cert", "x", "--tls-key", "y"), "--peer-tls-cert"},
@@ -206,15 +207,15 @@ func TestOnlyLoopbackIsServedWithoutCertificates(t *testing.T) {
 		if code != want || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: code %d, %s", c.args, code, errs)
 		}
+		insecure := slices.Contains(c.args, "--insecure")
+		if told := strings.Contains(errs, "INSECURE") && strings.Contains(errs, "--grpc 10.0.0.1:7600, --gossip node1:7602"); told != insecure {
+			t.Errorf("%q: warned %v: %s", c.args, told, errs)
+		}
 	}
 }
 
 func TestPlanesAreSecuredOneByOne(t *testing.T) {
 	all := cluster.Addresses{GRPC: "10.0.0.1:1", Peer: "10.0.0.1:2", Gossip: "10.0.0.1:3", HTTP: "10.0.0.1:4"}
-	log, err := newLogger("error")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		tls  cluster.TLS
 		want string
@@ -226,7 +227,7 @@ func TestPlanesAreSecuredOneByOne(t *testing.T) {
 		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c"}, "--gossip"},
 		{cluster.TLS{Cert: "c", ClientCA: "a", PeerCert: "c", GossipKeys: "k"}, ""},
 	} {
-		err := exposed(&cluster.Config{Listen: all, TLS: c.tls}, false, log)
+		err := exposed(&cluster.Config{Listen: all, TLS: c.tls}, false, io.Discard)
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+" ") {
 			t.Errorf("%+v: %v", c.tls, err)
 		}

@@ -54,7 +54,7 @@ var Directions = []Direction{
 	},
 	{
 		Of:  "transport",
-		May: []string{"api", "policy", "bucket"},
+		May: []string{"api", "policy", "bucket", "internal/quiet"},
 		Why: "it carries messages; if it knew groups or placement, every change of those would change the wire",
 	},
 	{
