@@ -3,6 +3,7 @@ package transport_test
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,15 +48,15 @@ func TestNoSnapshotIsKeptWhileItsReceiverIsAway(t *testing.T) {
 		transport.Pretend(from, raft.Leader, 2, id("b"))
 		f.net.Isolate("b")
 		time.Sleep(3 * time.Second)
-		closed := false
+		var closed atomic.Bool
 		done := make(chan error, 1)
 		go func() {
 			done <- from.InstallSnapshot("", raft.ServerAddress(id("b")), &raft.InstallSnapshotRequest{Term: 2, Size: 1},
-				new(raft.InstallSnapshotResponse), opened{func() { closed = true }})
+				new(raft.InstallSnapshotResponse), opened{func() { closed.Store(true) }})
 		}()
 		time.Sleep(time.Minute)
-		if !closed || len(done) > 0 {
-			t.Errorf("closed %v, and ended %v, while b is away", closed, len(done) > 0)
+		if !closed.Load() || len(done) > 0 {
+			t.Errorf("closed %v, and ended %v, while b is away", closed.Load(), len(done) > 0)
 		}
 		f.net.HealAll()
 		if err := <-done; !errors.Is(err, transport.ErrNoLink) {
