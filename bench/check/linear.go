@@ -53,7 +53,8 @@ type linearPart struct {
 
 // linearParts divides a history into lives. What is unknown may have happened in any
 // of them, and so may what a life repeats that may know of the one before, unless it is
-// known where that was decided. Where there are several, an answer without a witness belongs to none, and nothing can be said.
+// known where that was decided. Where there are several, an answer without a witness
+// belongs to none, and nothing can be said.
 func linearParts(s *Setup, name string, l Limit, ops []Op) (parts []linearPart) {
 	var placed, open, nowhere []Op
 	for i := range ops {

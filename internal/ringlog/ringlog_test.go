@@ -226,6 +226,22 @@ func TestWhatIsHeldUpIsNoAnchorBehindASnapshot(t *testing.T) {
 	}
 }
 
+// TestTheEntryThatASnapshotStandsForIsAnAnchor: it came when it came, and not with the
+// snapshot.
+func TestTheEntryThatASnapshotStandsForIsAnAnchor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sec = int64(time.Second)
+		s := New(1<<20, stampOf, nil)
+		must(t, s.StoreLogs([]*raft.Log{stamped(40, 1, 10*sec), plain(41, 1, 20)}))
+		time.Sleep(5 * time.Second)
+		s.Restored(40, 1, 10*sec)
+		stamp, at, ok := s.Anchor()
+		if got := stamp + int64(time.Since(at)); got != 15*sec || !ok {
+			t.Errorf("group time is %d, %v; want 15 s", got, ok)
+		}
+	})
+}
+
 func TestRestoredMakesTheLogAgreeWithTheSnapshot(t *testing.T) {
 	s := New(1<<20, stampOf, nil)
 	s.GoBy(still())
